@@ -168,7 +168,7 @@ fn parameters_table() -> Grid {
                     s.name.into(),
                     table.into(),
                     p.key.into(),
-                    p.default.into(),
+                    p.default.to_string(),
                     p.kind.to_string(),
                 ]);
             }
@@ -189,7 +189,7 @@ fn experiments() -> Result<(Grid, Value), Failure> {
     let mut grid = Grid::new(2, &["name", "title", "figures", "claims"]);
     let all = experiment::all()?;
     for e in &all {
-        let head = e.head();
+        let head = &e.head;
         let (figures, claims) = (head.figures.len().to_string(), head.claims.len().to_string());
         grid.row([head.id.clone(), head.title.clone(), figures, claims]);
     }

@@ -7,9 +7,9 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 use std::fmt::Write;
 
 /// An option of as many commands has one row for all of them.
-const SEVERAL: usize = 3;
+const SEVERAL: usize = 2;
 
-/// A chapter for each command, with its usage and a table of its arguments and options; and before them those that many
+/// A chapter for each command, with its usage and a list of its arguments and options; and before them those that several
 /// commands have.
 pub(crate) fn commands() -> String {
     let mut root = Args::command();
@@ -17,7 +17,7 @@ pub(crate) fn commands() -> String {
     let mut rows = Vec::new();
     own_rows(&root, &mut rows);
     let count = |row: &String| rows.iter().filter(|other| *other == row).count();
-    let option = |row: &str| row.split(" | ").next().unwrap_or_default().to_owned();
+    let option = |row: &str| row.split("`: ").next().unwrap_or_default().to_owned();
     let mut common: Vec<String> = Vec::new();
     for row in &rows {
         // An option that means something else elsewhere is common in the sense that more commands give it.
@@ -32,22 +32,22 @@ pub(crate) fn commands() -> String {
     let mut text = String::new();
     text.push_str("## Options of all commands\n\n");
     let global = |arg: &&Arg| (arg.is_global_set() || arg.get_id() == "help") && !arg.is_hide_set();
-    table(&mut text, root.get_arguments().filter(global).map(row));
+    list(&mut text, root.get_arguments().filter(global).map(row));
     text.push_str("## Options of several commands\n\n");
-    table(&mut text, common.iter().cloned());
+    list(&mut text, common.iter().cloned());
     for command in root.get_subcommands_mut().filter(|c| c.get_name() != "help") {
         chapter(&mut text, command, &common);
     }
     text
 }
 
-/// The rows of all commands from `command` on.
+/// The rows of the options of all commands from `command` on.
 fn own_rows(command: &Command, rows: &mut Vec<String>) {
     if command.has_subcommands() {
         let below = command.get_subcommands().filter(|c| c.get_name() != "help");
         below.for_each(|below| own_rows(below, rows));
     } else {
-        rows.extend(own(command).map(row));
+        rows.extend(own(command).filter(|arg| !arg.is_positional()).map(row));
     }
 }
 
@@ -75,15 +75,11 @@ fn chapter(text: &mut String, command: &mut Command, common: &[String]) {
     let _ = writeln!(text, "```text\n{}\n```\n", usage.trim_start_matches("Usage: "));
     let (shared, alone): (Vec<&Arg>, Vec<&Arg>) =
         own(command).partition(|arg| common.contains(&row(arg)));
-    table(text, alone.into_iter().map(row));
+    list(text, alone.into_iter().map(row));
     if !shared.is_empty() {
-        let names: Vec<String> =
-            shared.into_iter().map(|arg| format!("`{}`", name_of(arg))).collect();
-        let _ = writeln!(
-            text,
-            "Also, as [for several commands](#options-of-several-commands): {}.\n",
-            names.join(", ")
-        );
+        let long = shared.iter().filter_map(|arg| arg.get_long());
+        let names: Vec<String> = long.map(|name| format!("`--{name}`")).collect();
+        let _ = writeln!(text, "[Also](#options-of-several-commands) {}.\n", names.join(", "));
     }
     match command.get_after_help().map(ToString::to_string) {
         Some(more) if more != EXIT_CODES => _ = writeln!(text, "```text\n{more}\n```\n"),
@@ -91,12 +87,11 @@ fn chapter(text: &mut String, command: &mut Command, common: &[String]) {
     }
 }
 
-/// A table of arguments and options; nothing if there are none.
-fn table(text: &mut String, rows: impl Iterator<Item = String>) {
-    let mut rows = rows.peekable();
-    if rows.peek().is_some() {
-        text.push_str("| argument | default | meaning |\n| --- | --- | --- |\n");
-        text.extend(rows);
+/// A list of arguments and options; nothing if there are none.
+fn list(text: &mut String, rows: impl Iterator<Item = String>) {
+    let before = text.len();
+    text.extend(rows);
+    if text.len() > before {
         text.push('\n');
     }
 }
@@ -118,13 +113,6 @@ fn name_of(arg: &Arg) -> String {
 
 fn row(arg: &Arg) -> String {
     let name = name_of(arg);
-    let default: Vec<String> =
-        arg.get_default_values().iter().map(|v| format!("`{}`", v.to_string_lossy())).collect();
-    let default = match (takes_values(arg), arg.is_required_set()) {
-        (true, true) => "required".to_owned(),
-        (true, false) => default.join(", "),
-        (false, _) => String::new(),
-    };
     let mut meaning = arg.get_help().map(ToString::to_string).unwrap_or_default();
     if matches!(arg.get_action(), ArgAction::Append) && !meaning.contains("repeat") {
         meaning += "; several are possible";
@@ -133,7 +121,13 @@ fn row(arg: &Arg) -> String {
     if !words.is_empty() {
         let _ = write!(meaning, ": {}", words.join(", "));
     }
-    format!("| `{name}` | {default} | {} |\n", meaning.replace('|', "\\|")).replace("|  |", "| |")
+    // The usage above the list says what is required.
+    let default: Vec<String> =
+        arg.get_default_values().iter().map(|v| format!("`{}`", v.to_string_lossy())).collect();
+    if takes_values(arg) && !default.is_empty() {
+        let _ = write!(meaning, "; default: {}", default.join(", "));
+    }
+    format!("- `{name}`: {meaning}\n")
 }
 
 /// The words that an argument can be, with their meanings.
@@ -179,6 +173,6 @@ mod tests {
         {
             assert!(text.contains(heading), "{heading}");
         }
-        assert!(!text.contains("|\n|\n") && !text.contains("overspin help"));
+        assert!(!text.contains("overspin help"));
     }
 }

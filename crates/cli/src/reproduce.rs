@@ -69,7 +69,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
         args.page.report.as_ref(),
     ];
     let outputs = Outputs::new(global, &all)?;
-    let subject = named.as_ref().map_or("reproduce", |e| e.head().id.as_str()).to_owned();
+    let subject = named.as_ref().map_or("reproduce", |e| e.head.id.as_str()).to_owned();
     let files = Files {
         records: RecordFiles::open(&outputs, wanted)?.with_own_page(),
         markdown: outputs.open(args.markdown.as_ref())?,
@@ -77,9 +77,9 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     };
     let svg = outputs.open(args.svg.as_ref())?;
     if let (Some(_), Some(experiment)) = (&args.curves, &named)
-        && experiment.along().is_empty()
+        && experiment.kind.along().is_empty()
     {
-        let id = &experiment.head().id;
+        let id = &experiment.head.id;
         return Err(Failure::usage(
             format!("{id} varies nothing by steps: it has no curves"),
             "use --svg for its bars",
@@ -93,8 +93,8 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     let blocks = reports::reproduction(&result);
     let page = files.write(std::slice::from_ref(&result), &blocks)?;
     if let Some(svg) = svg {
-        let title = format!("{}: {}", result.experiment, result.title);
-        svg.finish_with(&overspin_report::picture(&title, &experiment.panels(&result)).0)?;
+        let title = format!("{}: {}", result.experiment.id, result.experiment.title);
+        svg.finish_with(&overspin_report::picture(&title, &experiment.kind.panels(&result)).0)?;
     }
     if let Some((file, svg)) = curves.zip(reports::reproduction_curves(&experiment, &result)) {
         file.finish_with(&svg.0)?;
@@ -123,7 +123,8 @@ fn every(
         results.push(result);
     }
     // Records and tables list them by age, whatever the order in which they ran.
-    results.sort_by_key(|result| experiment::names().iter().position(|n| *n == result.experiment));
+    results
+        .sort_by_key(|result| experiment::names().iter().position(|n| *n == result.experiment.id));
     let whole: Vec<Block> = results.iter().flat_map(reports::reproduction).collect();
     let summary = reports::reproductions(&results);
     let page = files.write(&results, &[whole, summary.clone()].concat())?;
@@ -169,7 +170,7 @@ fn one(
     global: &Global,
 ) -> Result<Reproduction, Failure> {
     let (bar, tell) = progress::of_runs(global, &format!("{{prefix}} {}", progress::RUNS));
-    bar.set_prefix(experiment.head().id.clone());
+    bar.set_prefix(experiment.head.id.clone());
     let result = run(experiment, settings, &tell);
     bar.finish_and_clear();
     result.map_err(|e| match e {
@@ -180,7 +181,7 @@ fn one(
         ReproduceError::Native(_) | ReproduceError::Stopped => {
             Failure::environment(e.to_string(), "this is a fault in overspin")
         }
-        ReproduceError::Threads { .. } => {
+        ReproduceError::Parallel(_) => {
             Failure::environment(e.to_string(), "ask for fewer with --threads")
         }
     })

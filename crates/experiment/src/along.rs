@@ -8,20 +8,20 @@ use overspin_stats::Summary;
 use std::cmp::Ordering;
 
 /// What to draw. Words of a place are numbered from 0.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Along {
     /// Metrics, each with its title.
-    pub metrics: &'static [(&'static str, &'static str)],
+    pub metrics: Vec<(String, String)>,
     /// Only places with these words.
-    pub only: &'static [(usize, &'static str)],
+    pub only: Vec<(usize, String)>,
     /// The number of words of a place.
     pub words: usize,
     /// The word on the horizontal axis: one that begins with a number, or a name.
     pub x: usize,
     /// The title of the horizontal axis.
-    pub title: &'static str,
+    pub title: String,
     /// Words that have plots of their own. All others name the curves.
-    pub plots: &'static [usize],
+    pub plots: Vec<usize>,
 }
 
 impl Along {
@@ -66,20 +66,20 @@ impl Along {
             curve.points.sort_by(|a, b| a.x.total_cmp(&b.x));
         }
         let ticks = steps.into_iter().enumerate().map(|(i, word)| (i as f64, word)).collect();
-        (Horizontal { title: self.title.into(), ticks, log: false }, plots)
+        (Horizontal { title: self.title.clone(), ticks, log: false }, plots)
     }
 
     /// The samples to draw, with the words of their places and the title of their metric.
     fn samples<'a>(
         &'a self,
         result: &'a Reproduction,
-    ) -> impl Iterator<Item = (Vec<String>, &'static str, &'a Sample)> {
+    ) -> impl Iterator<Item = (Vec<String>, &'a str, &'a Sample)> {
         result.samples.iter().filter_map(|sample| {
             let words = words(&sample.place);
-            let has = |(i, word): &(usize, &str)| words.get(*i).is_some_and(|w| w == word);
+            let has = |(i, word): &(usize, String)| words.get(*i).is_some_and(|w| w == word);
             let (_, title) = self.metrics.iter().find(|m| m.0 == sample.metric)?;
             let fits = words.len() == self.words && self.only.iter().all(has);
-            fits.then_some((words, *title, sample))
+            fits.then_some((words, title.as_str(), sample))
         })
     }
 
@@ -131,14 +131,16 @@ fn leading_number(word: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    const ALONG: Along = Along {
-        metrics: &[("faults", "page faults")],
-        only: &[(0, "pft")],
-        words: 3,
-        x: 2,
-        title: "I/O rate [1/s]",
-        plots: &[],
-    };
+    fn along() -> Along {
+        Along {
+            metrics: vec![("faults".into(), "page faults".into())],
+            only: vec![(0, "pft".into())],
+            words: 3,
+            x: 2,
+            title: "I/O rate [1/s]".into(),
+            plots: Vec::new(),
+        }
+    }
 
     #[test]
     fn samples_become_means_along_a_word() {
@@ -158,7 +160,7 @@ mod tests {
             sample("pft.none", 99.0),
         ];
         let result = Reproduction { samples, ..Reproduction::default() };
-        let (axis, plots) = ALONG.draw(&result);
+        let (axis, plots) = along().draw(&result);
         assert_eq!(axis.ticks, [(0.0, "0".into()), (1.0, "1000".into())]);
         assert_eq!(plots.len(), 1);
         assert_eq!(plots[0].title, "page faults [1/s]");

@@ -1,8 +1,8 @@
 //! Reads the expressions of a file: conditions of claims and formulas of figures. Judges claims by the
 //! measurements.
 
-use super::Kind;
-use super::file::{Claim, find};
+use super::file::Claim;
+use super::{Head, Kind};
 use crate::Judged;
 #[cfg(test)]
 use overspin_claims::place;
@@ -11,11 +11,14 @@ use overspin_located::LocatedError;
 use overspin_runs::scenario_file::tree::{At, Document, Node, Value};
 use std::sync::Arc;
 
-/// Reads the formulas of the figures and the conditions of the claims, which refer to what this kind
-/// measures.
-pub(super) fn read<K: Kind>(document: &Document, mut kind: K) -> Result<K, LocatedError> {
+/// Reads the formulas of the figures, the conditions of the claims and the expressions of the set-up, which refer to what
+/// this kind measures.
+pub(super) fn read(
+    document: &Document,
+    head: &mut Head,
+    kind: &mut dyn Kind,
+) -> Result<(), LocatedError> {
     let mut vocabulary = kind.vocabulary();
-    let head = kind.head_mut();
     for figure in &head.figures {
         if let Some((simulated, value)) = figure.simulated.as_ref().zip(figure.published()) {
             vocabulary.figure(simulated, value);
@@ -38,12 +41,12 @@ pub(super) fn read<K: Kind>(document: &Document, mut kind: K) -> Result<K, Locat
             .transpose()
             .map_err(|fault| located(document, &format!("claim.{i}.in_words"), fault))?;
     }
-    Ok(kind)
+    kind.read_expressions(document, &vocabulary)
 }
 
 /// Turns a fault in the text at `key` into an error at its place in the file.
 fn located(document: &Document, key: &str, fault: Fault) -> LocatedError {
-    let node = find(&document.root, key).unwrap_or(&document.root);
+    let node = document.root.find(key).unwrap_or(&document.root);
     document.error(&within(document, node, &fault), key, fault.message, fault.help)
 }
 

@@ -49,8 +49,11 @@ struct File<S> {
     scale: u32,
     seeds: u32,
     setup: S,
+    #[serde(default)]
     figures: Vec<Figure>,
+    #[serde(default)]
     parameter: Vec<Parameter>,
+    #[serde(default)]
     claim: Vec<Claim>,
     #[serde(rename = "scenario")]
     _scenario: serde::de::IgnoredAny,
@@ -85,7 +88,7 @@ pub struct Head {
 
 /// The kind of a file.
 pub(super) fn kind(document: &Document) -> Result<&str, LocatedError> {
-    match find(&document.root, "kind").map(|node| &node.value) {
+    match document.root.find("kind").map(|node| &node.value) {
         Some(Value::Text(kind)) => Ok(kind),
         Some(_) => fail(document, "kind", "`kind` is not a text".into(), "quote it"),
         None => {
@@ -116,7 +119,7 @@ pub(super) fn read<S: DeserializeOwned>(
     for (i, figure) in file.figures.iter().enumerate() {
         figure.check(document, i)?;
     }
-    let Some(node) = find(&document.root, "scenario") else {
+    let Some(node) = document.root.find("scenario") else {
         return fail(document, "", "`scenario` is missing".into(), "add a [scenario] table");
     };
     let scenario = scenario_file::lower_scenario(names(), document, node, "scenario", &file.id)?;
@@ -141,7 +144,7 @@ pub(super) fn fail<T>(
     message: String,
     help: &str,
 ) -> Result<T, LocatedError> {
-    let at = find(&document.root, key).map_or(&document.root.at, |n| &n.at);
+    let at = document.root.find(key).map_or(&document.root.at, |n| &n.at);
     Err(document.error(at, key, message, help))
 }
 
@@ -152,7 +155,7 @@ fn fitted(
     mut parameters: Vec<Parameter>,
 ) -> Result<Vec<Parameter>, LocatedError> {
     for (i, parameter) in parameters.iter_mut().enumerate() {
-        let Some(value) = find(scenario, &parameter.key).and_then(shown) else {
+        let Some(value) = scenario.find(&parameter.key).and_then(shown) else {
             let key = format!("parameter.{i}.key");
             let message = format!("the scenario does not set `{}`", parameter.key);
             let help = "name a key that the scenario sets to a time or a number";
@@ -171,20 +174,6 @@ fn fitted(
         }
     }
     Ok(parameters)
-}
-
-/// The node at a dotted path; array elements are addressed by number or name.
-pub(super) fn find<'a>(node: &'a Node, path: &str) -> Option<&'a Node> {
-    path.split('.').try_fold(node, |node, part| match &node.value {
-        Value::Table(table) => table.get(part).map(|e| &e.node),
-        Value::Array(items) => match part.parse::<usize>() {
-            Ok(i) => items.get(i),
-            Err(_) => items.iter().find(|item| {
-                matches!(find(item, "name").map(|n| &n.value), Some(Value::Text(name)) if name == part)
-            }),
-        },
-        _ => None,
-    })
 }
 
 fn shown(node: &Node) -> Option<String> {

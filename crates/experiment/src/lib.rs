@@ -1,17 +1,14 @@
 //! Experiments: a scenario, what to vary in it, and what was published about it.
 //!
-//! To add an experiment, add its file and a line in `BUILT_IN` of `registry.rs`. To add a kind of experiment, add a folder
-//! here with a type that is a [`Kind`], and a line in `KINDS` there.
+//! To add an experiment, add its file and a line in `BUILT_IN` of `registry.rs`. Most are of the kind `sweep`, which is data
+//! alone. To add another kind, add a folder here with a type that is a [`Kind`], and a line in `KINDS` there.
 #![forbid(unsafe_code)]
 
 mod along;
 pub(crate) mod claim;
-pub mod dbench;
 pub(crate) mod figure;
 mod file;
-pub mod kernbench;
 mod making;
-pub mod notification;
 mod outcome;
 pub(crate) mod panels;
 pub mod pv_ticket;
@@ -19,51 +16,62 @@ mod record;
 mod registry;
 pub mod report;
 pub mod schedbench;
+pub mod sweep;
 
 pub use along::Along;
-pub use dbench::Dbench;
 pub use figure::Figure;
 pub use file::{Claim, Head};
-pub use kernbench::Kernbench;
-pub use notification::Notification;
 pub use pv_ticket::PvTicket;
 pub use record::record;
 pub use schedbench::Schedbench;
+pub use sweep::Sweep;
 
-pub use making::{Found, Progress, ReproduceError, Settings};
-pub(crate) use making::{on_all_threads, raw};
+pub use making::{KindResult, Progress, ReproduceError, Settings};
 #[cfg(test)]
 pub(crate) use outcome::verdict;
 pub use outcome::{Reproduction, verdict_of_all};
 pub use overspin_runs::record::{Compared, Grade, Judged, Parameter, Role};
-#[cfg(test)]
-pub(crate) use registry::aligned_2001;
 pub use registry::{
     all, built_in, kernbench_2008, metrics, names, nearest_name, parse, quickest_first,
     schedbench_2016, schedbench_machine, text,
 };
 
 use overspin_claims::Vocabulary;
+use overspin_located::LocatedError;
 use overspin_report::Panel;
+use overspin_runs::scenario_file::tree::Document;
 use panels::of_figures;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// An experiment of any kind.
-pub type Experiment = Box<dyn Kind>;
+#[derive(Debug)]
+pub struct Experiment {
+    /// The part that all kinds have.
+    pub head: Head,
+    /// The rest.
+    pub kind: Box<dyn Kind>,
+}
 
 /// A kind of experiment: what it varies, runs and measures.
 pub trait Kind: Debug + Send + Sync {
-    /// The part that all kinds have.
-    fn head(&self) -> &Head;
-
-    /// The part that all kinds have, to be changed.
-    fn head_mut(&mut self) -> &mut Head;
-
     /// The names that expressions may use: what it measures where, and what its set-up says was published.
     fn vocabulary(&self) -> Vocabulary;
 
-    /// The metric that its picture shows, and its label there.
-    fn picture(&self) -> (&'static str, &'static str);
+    /// Reads the expressions of its set-up, if that has some.
+    ///
+    /// # Errors
+    /// If one makes no sense.
+    fn read_expressions(
+        &mut self,
+        _document: &Document,
+        _vocabulary: &Arc<Vocabulary>,
+    ) -> Result<(), LocatedError> {
+        Ok(())
+    }
+
+    /// The metric of published figures that its picture shows, and its label there.
+    fn picture(&self) -> (&str, &str);
 
     /// The panels of its picture: at least the published figures of that metric beside the simulated ones.
     fn panels(&self, result: &Reproduction) -> Vec<Panel> {
@@ -73,18 +81,24 @@ pub trait Kind: Debug + Send + Sync {
     }
 
     /// What its samples show as curves; empty if it varies nothing by steps.
-    fn along(&self) -> &'static [Along] {
-        &[]
+    fn along(&self) -> Vec<Along> {
+        Vec::new()
     }
 
-    /// Runs it and puts the results beside what was published.
+    /// Runs it and measures.
     ///
     /// # Errors
     /// If the simulator refuses a scenario.
-    fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError>;
+    fn run(
+        &self,
+        head: &Head,
+        settings: Settings<'_>,
+        progress: Progress<'_>,
+    ) -> Result<KindResult, ReproduceError>;
 }
 
-/// Runs `experiment`. Calls `progress` with the number of finished runs and the number of all runs.
+/// Runs `experiment` and puts the results beside what was published. Calls `progress` with the number of finished runs and
+/// the number of all runs.
 ///
 /// # Errors
 /// If the simulator refuses a scenario.
@@ -93,21 +107,23 @@ pub fn reproduce(
     settings: Settings<'_>,
     progress: Progress<'_>,
 ) -> Result<Reproduction, ReproduceError> {
-    let head = experiment.head();
-    let found = experiment.run(settings, progress)?;
+    let head = &experiment.head;
+    let result = experiment.kind.run(head, settings, progress)?;
     Ok(Reproduction {
-        experiment: head.id.clone(),
-        title: head.title.clone(),
-        source: head.source.clone(),
-        scale: settings.scale(head),
-        limit_s: found.limit_s,
-        seeds: settings.seeds(head),
-        figures: figure::compared(&head.figures, &found.samples),
-        claims: claim::judged(&head.claims, &found.samples),
-        parameters: head.parameters.clone(),
-        runs: found.runs,
-        samples: found.samples.rows,
-        details: found.details,
+        experiment: overspin_record::Experiment {
+            id: head.id.clone(),
+            title: head.title.clone(),
+            source: head.source.clone(),
+            scale: settings.scale(head),
+            limit_s: result.limit_s,
+            seeds: settings.seeds(head),
+            figures: figure::compared(&head.figures, &result.samples),
+            claims: claim::judged(&head.claims, &result.samples),
+            parameters: head.parameters.clone(),
+        },
+        runs: result.runs,
+        samples: result.samples.rows,
+        details: result.details,
     })
 }
 

@@ -7,10 +7,10 @@ use overspin_located::LocatedError;
 use overspin_record::results::Outcomes;
 use overspin_report::Block;
 use overspin_runs::catalog::catalog;
+use overspin_runs::parallel::{ParallelError, in_parallel};
+use overspin_runs::record::Run;
 use overspin_runs::way::Until;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario};
-use rayon::prelude::*;
-use serde::Serialize;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,18 +39,12 @@ pub enum ReproduceError {
         #[source]
         cause: Refused,
     },
-    /// A plan of schedbench is not legal.
+    /// A scenario or a plan of schedbench is not legal.
     #[error(transparent)]
     Plan(#[from] Box<LocatedError>),
     /// No worker threads.
-    #[error("cannot start {threads} threads: {cause}")]
-    Threads {
-        /// How many.
-        threads: usize,
-        /// The reason.
-        #[source]
-        cause: rayon::ThreadPoolBuildError,
-    },
+    #[error(transparent)]
+    Parallel(#[from] ParallelError),
     /// [`Settings::until`] came first.
     #[error("the experiment was stopped before its end")]
     Stopped,
@@ -61,13 +55,13 @@ pub enum ReproduceError {
 
 /// The results of a kind of experiment.
 #[derive(Debug)]
-pub struct Found {
+pub struct KindResult {
     /// Simulated seconds after which a run counted as not finished, if some may not finish.
     pub limit_s: Option<f64>,
     /// The measurements in long form, which figures and claims refer to. Runs are numbered as in `runs`.
     pub samples: Samples,
     /// Every run.
-    pub runs: Vec<serde_json::Value>,
+    pub runs: Vec<Run>,
     /// The output of the benchmark itself.
     pub details: Vec<Block>,
 }
@@ -96,6 +90,17 @@ impl Settings<'_> {
         }
     }
 
+    /// Does all jobs on all threads.
+    pub(crate) fn all<J: Sync, R: Send>(
+        &self,
+        jobs: &[J],
+        progress: Progress<'_>,
+        one: impl Fn(&J) -> Result<R, ReproduceError> + Sync,
+    ) -> Result<Vec<R>, ReproduceError> {
+        progress(0, jobs.len());
+        in_parallel(self.threads, jobs, progress, one)
+    }
+
     /// Runs are 1/scale of the published length.
     pub(crate) fn scale(&self, head: &Head) -> u32 {
         if self.full { 1 } else { head.scale }
@@ -106,40 +111,4 @@ impl Settings<'_> {
         let count = self.seeds.unwrap_or(head.seeds).max(1);
         (0..u64::from(count)).map(|i| head.scenario.seed.wrapping_add(i)).collect()
     }
-}
-
-/// The runs, as they are written to records.
-pub(crate) fn raw<R: Serialize>(runs: &[R]) -> Vec<serde_json::Value> {
-    // They have only numbers, texts, lists and structs, which JSON can express.
-    runs.iter().map(|run| serde_json::to_value(run).unwrap_or_default()).collect()
-}
-
-/// Does all jobs on all threads. Results are in the order of the jobs, so that the record does not depend on
-/// which thread was faster.
-pub(crate) fn on_all_threads<J: Send, R: Send>(
-    jobs: Vec<J>,
-    threads: usize,
-    progress: Progress<'_>,
-    one: impl Fn(J) -> Result<R, ReproduceError> + Sync,
-) -> Result<Vec<R>, ReproduceError> {
-    let total = jobs.len();
-    let done = std::sync::atomic::AtomicUsize::new(0);
-    progress(0, total);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|cause| ReproduceError::Threads { threads, cause })?;
-    pool.install(|| {
-        // One run at a time per thread.
-        jobs.into_par_iter()
-            .with_max_len(1)
-            .map(|job| {
-                let result = one(job)?;
-                // This counter is only for a progress display; no other memory depends on it.
-                let done = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-                progress(done, total);
-                Ok(result)
-            })
-            .collect()
-    })
 }

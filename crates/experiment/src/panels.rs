@@ -24,7 +24,7 @@ pub(super) fn of_figures(
         };
         Some(Row { label: label(f)?, bars: vec![published, simulated] })
     };
-    let rows: Vec<Row> = result.figures.iter().filter_map(row).collect();
+    let rows: Vec<Row> = result.experiment.figures.iter().filter_map(row).collect();
     let any = rows.iter().flat_map(|r| &r.bars).any(|b| matches!(b, Bar::Value(_, Some(_))));
     let note = if any { "whiskers: standard deviation of the runs" } else { "" };
     let series = [("published", colour::PUBLISHED), ("simulated", colour::SIMULATED)];

@@ -1,12 +1,14 @@
 //! The experiments that come with the program, and the kinds of their files. The files are compiled in, so that the program
 //! needs no other files. It can also read a changed copy.
 
-use super::{Dbench, Experiment, Kernbench, Notification, PvTicket, Schedbench, claim, file};
+use super::{Experiment, Head, Kind, PvTicket, Schedbench, Sweep, claim, file};
 use overspin_located::LocatedError;
 use overspin_record::metric::Table;
+use overspin_runs::instruments;
 use overspin_runs::scenario_file::tree::Document;
 use overspin_runs::schedbench::Machine;
 use overspin_sched::nearest;
+use serde::de::DeserializeOwned;
 
 /// Names and texts of the experiments that come with the program, in the order in which all of them run: the best known
 /// one first, and then those that take longer and longer.
@@ -21,59 +23,55 @@ const BUILT_IN: [(&str, &str); 5] = [
     ("2001-aligned-locks", include_str!("../../../experiments/2001-aligned-locks.toml")),
 ];
 
-/// Reads the rest of a file of one kind.
-type Parse = fn(&Document, &str) -> Result<Experiment, LocatedError>;
-
 /// A kind of experiment.
 struct KindOf {
     /// The `kind` of its files.
     name: &'static str,
-    parse: Parse,
+    /// Reads a file.
+    parse: fn(&Document, &str) -> Result<Experiment, LocatedError>,
     /// What it measures.
-    tables: &'static [Table],
+    tables: fn() -> Vec<Table>,
 }
 
-const KINDS: [KindOf; 5] = [
+const KINDS: [KindOf; 3] = [
     KindOf {
-        name: "dbench",
-        parse: |document, text| {
-            Ok(Box::new(claim::read(document, Dbench::parse(document, text)?)?))
-        },
-        tables: &super::dbench::samples::TABLES,
-    },
-    KindOf {
-        name: "notification",
-        parse: |document, text| {
-            Ok(Box::new(claim::read(document, Notification::parse(document, text)?)?))
-        },
-        tables: &super::notification::samples::TABLES,
-    },
-    KindOf {
-        name: "kernbench",
-        parse: |document, text| {
-            Ok(Box::new(claim::read(document, Kernbench::parse(document, text)?)?))
-        },
-        tables: &super::kernbench::samples::TABLES,
+        name: "sweep",
+        parse: |document, text| any(read_as(document, text, Sweep::parse)),
+        tables: instruments::tables,
     },
     KindOf {
         name: "pv-ticket",
-        parse: |document, text| {
-            Ok(Box::new(claim::read(document, PvTicket::parse(document, text)?)?))
-        },
-        tables: &super::pv_ticket::samples::TABLES,
+        parse: |document, text| any(read_as(document, text, PvTicket::parse)),
+        tables: || super::pv_ticket::samples::TABLES.to_vec(),
     },
     KindOf {
         name: "schedbench",
-        parse: |document, text| {
-            Ok(Box::new(claim::read(document, Schedbench::parse(document, text)?)?))
-        },
-        tables: &super::schedbench::samples::TABLES,
+        parse: |document, text| any(read_as(document, text, Schedbench::parse)),
+        tables: || super::schedbench::samples::TABLES.to_vec(),
     },
 ];
 
+/// Reads a file of a known kind.
+pub(super) fn read_as<S: DeserializeOwned, K: Kind>(
+    document: &Document,
+    text: &str,
+    parse: impl Fn(&Document, &Head, S) -> Result<K, LocatedError>,
+) -> Result<(Head, K), LocatedError> {
+    let (mut head, setup) = file::read(document, text)?;
+    let mut kind = parse(document, &head, setup)?;
+    claim::read(document, &mut head, &mut kind)?;
+    Ok((head, kind))
+}
+
+fn any<K: Kind + 'static>(
+    read: Result<(Head, K), LocatedError>,
+) -> Result<Experiment, LocatedError> {
+    read.map(|(head, kind)| Experiment { head, kind: Box::new(kind) })
+}
+
 /// The kinds of experiments, and what each measures.
-pub fn metrics() -> impl Iterator<Item = (&'static str, &'static [Table])> {
-    KINDS.iter().map(|kind| (kind.name, kind.tables))
+pub fn metrics() -> impl Iterator<Item = (&'static str, Vec<Table>)> {
+    KINDS.iter().map(|kind| (kind.name, (kind.tables)()))
 }
 
 /// Names of the experiments that come with the program, oldest first.
@@ -133,20 +131,13 @@ pub fn schedbench_machine() -> Result<Machine, LocatedError> {
     Ok(schedbench_2016()?.machine)
 }
 
-/// The 2001 experiment.
-#[cfg(test)]
-pub(crate) fn aligned_2001() -> Result<Dbench, LocatedError> {
-    let (document, text) = document("2001-aligned-locks").expect("it is built in")?;
-    claim::read(&document, Dbench::parse(&document, text)?)
-}
-
 /// The 2008 experiment.
 ///
 /// # Errors
 /// If its file is not legal, which a test rules out.
-pub fn kernbench_2008() -> Result<Kernbench, LocatedError> {
+pub fn kernbench_2008() -> Result<(Head, Sweep), LocatedError> {
     let (document, text) = document("2008-spinlocks").expect("it is built in")?;
-    claim::read(&document, Kernbench::parse(&document, text)?)
+    read_as(&document, text, Sweep::parse)
 }
 
 /// The 2016 experiment.
@@ -155,7 +146,7 @@ pub fn kernbench_2008() -> Result<Kernbench, LocatedError> {
 /// If its file is not legal, which a test rules out.
 pub fn schedbench_2016() -> Result<Schedbench, LocatedError> {
     let (document, text) = document("2016-schedbench").expect("it is built in")?;
-    claim::read(&document, Schedbench::parse(&document, text)?)
+    Ok(read_as(&document, text, Schedbench::parse)?.1)
 }
 
 fn document(name: &str) -> Option<Result<(Document, &'static str), LocatedError>> {

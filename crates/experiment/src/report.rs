@@ -9,7 +9,7 @@ use std::fmt::Write;
 /// The whole report of `result`, for documents.
 #[must_use]
 pub fn reproduction(result: &Reproduction) -> Vec<Block> {
-    let title = Block::Title(format!("{}: {}", result.experiment, result.title));
+    let title = Block::Title(format!("{}: {}", result.experiment.id, result.experiment.title));
     [vec![title], detail(result), reproduction_claims(result), parameters(result)].concat()
 }
 
@@ -23,27 +23,29 @@ pub fn reproduction_answer_first(result: &Reproduction, verbose: bool) -> Vec<Bl
 /// Where it was published, how it ran, the output of the benchmark, and all figures.
 fn detail(result: &Reproduction) -> Vec<Block> {
     let mut blocks = vec![
-        Block::Text(format!("Published in: {}.", result.source)),
+        Block::Text(format!("Published in: {}.", result.experiment.source)),
         Block::Text(conditions(result)),
     ];
     blocks.extend(result.details.iter().cloned());
-    blocks.push(Block::Heading("Figures".into()));
-    blocks.push(Block::Grid(figures(&result.figures)));
-    blocks.push(Block::Text(tally(result)));
+    if !result.experiment.figures.is_empty() {
+        blocks.push(Block::Heading("Figures".into()));
+        blocks.push(Block::Grid(figures(&result.experiment.figures)));
+        blocks.push(Block::Text(tally(result)));
+    }
     blocks
 }
 
 /// The claims as they were published, with every comparison that decides them.
 #[must_use]
 pub fn reproduction_claims(result: &Reproduction) -> Vec<Block> {
-    vec![Block::Heading("Claims".into()), Block::Lines(claims(&result.claims))]
+    vec![Block::Heading("Claims".into()), Block::Lines(claims(&result.experiment.claims))]
 }
 
 /// The answer of an experiment: how many claims hold, and for each the numbers that decide it. At most 80 columns wide.
 #[must_use]
 pub fn reproduction_in_brief(result: &Reproduction) -> Vec<Block> {
-    let mut lines = in_columns(&format!("{}: {}", result.experiment, answer(&[result])));
-    for claim in &result.claims {
+    let mut lines = in_columns(&format!("{}: {}", result.experiment.id, answer(&[result])));
+    for claim in &result.experiment.claims {
         let words = claim.in_words.as_ref().unwrap_or(&claim.text);
         lines += &in_columns(&format!("({}) {}: {words}", claim.id, verdict_of(claim)));
     }
@@ -89,13 +91,13 @@ fn verdict_of(claim: &Judged) -> &'static str {
 
 /// How many claims hold, and how many figures are near.
 fn answer(all: &[&Reproduction]) -> String {
-    let claims = || all.iter().flat_map(|e| &e.claims);
+    let claims = || all.iter().flat_map(|e| &e.experiment.claims);
     let open = claims().filter(|c| c.holds.is_none()).count();
     let open = match open {
         0 => String::new(),
         n => format!(" ({n} undecided)"),
     };
-    let predicted = all.iter().map(|e| e.tally(Role::Predict));
+    let predicted = all.iter().map(|e| e.experiment.tally(Role::Predict));
     let (good, figures) = predicted
         .fold((0, 0), |(good, of), tally| (good + tally[0], of + tally.iter().sum::<usize>()));
     let figures = match figures {
@@ -111,13 +113,13 @@ fn summary(all: &[Reproduction]) -> Grid {
     let mut grid = Grid::new(1, &header);
     let mut total = [0; 7];
     for result in all {
-        let [good, fair, missed] = result.tally(Role::Predict);
-        let fitted = result.tally(Role::Fit).iter().sum();
-        let [same, ..] = result.tally(Role::Recompute);
-        let hold = result.claims.iter().filter(|c| c.holds == Some(true)).count();
-        let row = [good, fair, missed, fitted, same, hold, result.claims.len()];
+        let [good, fair, missed] = result.experiment.tally(Role::Predict);
+        let fitted = result.experiment.tally(Role::Fit).iter().sum();
+        let [same, ..] = result.experiment.tally(Role::Recompute);
+        let hold = result.experiment.claims.iter().filter(|c| c.holds == Some(true)).count();
+        let row = [good, fair, missed, fitted, same, hold, result.experiment.claims.len()];
         total.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
-        grid.rows.push(cells(&result.experiment, row));
+        grid.rows.push(cells(&result.experiment.id, row));
     }
     grid.rows.push(cells("all", total));
     grid
@@ -130,18 +132,18 @@ fn cells(name: &str, [good, fair, missed, fitted, same, hold, claims]: [usize; 7
 }
 
 fn conditions(result: &Reproduction) -> String {
-    let seeds = match result.seeds.as_slice() {
+    let seeds = match result.experiment.seeds.as_slice() {
         [] => "none".to_owned(),
         [one] => one.to_string(),
         [first, .., last] => format!("{first} to {last}"),
     };
-    let length = match result.scale {
+    let length = match result.experiment.scale {
         1 => "Runs had the published length.".to_owned(),
         n => format!(
             "Runs had 1/{n} of the published length; times and counts are multiplied by {n}."
         ),
     };
-    let limit = result.limit_s.map_or_else(String::new, |limit| {
+    let limit = result.experiment.limit_s.map_or_else(String::new, |limit| {
         format!(
             "A run that had not finished after {} simulated seconds counts as one that did not \
              finish. ",
@@ -188,10 +190,10 @@ fn figures(figures: &[Compared]) -> Grid {
 
 fn tally(result: &Reproduction) -> String {
     let line = |role| {
-        let [good, fair, missed] = result.tally(role);
+        let [good, fair, missed] = result.experiment.tally(role);
         format!("{good} good, {fair} fair, {missed} missed of {}", good + fair + missed)
     };
-    let has = |role| result.figures.iter().any(|f| f.role == role);
+    let has = |role| result.experiment.figures.iter().any(|f| f.role == role);
     let mut sentences = Vec::new();
     if has(Role::Predict) || has(Role::Fit) {
         sentences.push(format!(
@@ -201,7 +203,7 @@ fn tally(result: &Reproduction) -> String {
         ));
     }
     if has(Role::Recompute) {
-        let [good, fair, missed] = result.tally(Role::Recompute);
+        let [good, fair, missed] = result.experiment.tally(Role::Recompute);
         let all = good + fair + missed;
         sentences
             .push(format!("Computed again: {good} of {all} are the same in every printed digit."));
@@ -220,7 +222,7 @@ fn claims(claims: &[Judged]) -> String {
 
 fn parameters(result: &Reproduction) -> Vec<Block> {
     let mut out = String::new();
-    for p in &result.parameters {
+    for p in &result.experiment.parameters {
         let _ = writeln!(
             out,
             "{} = {} (plausible: {} to {})\n    {}; {}",
@@ -234,13 +236,13 @@ fn parameters(result: &Reproduction) -> Vec<Block> {
 /// The curves of an experiment as SVG; `None` if it varies nothing by steps.
 #[must_use]
 pub fn reproduction_curves(experiment: &Experiment, result: &Reproduction) -> Option<Markup> {
-    let mut pictures = experiment.along().iter().map(|along| along.draw(result));
+    let mut pictures = experiment.kind.along().into_iter().map(|along| along.draw(result));
     let (axis, mut plots) = pictures.next()?;
     for (_, more) in pictures {
         plots.extend(more);
     }
-    let title = format!("{}: {}", result.experiment, result.title);
-    let note = match result.seeds.len() {
+    let title = format!("{}: {}", result.experiment.id, result.experiment.title);
+    let note = match result.experiment.seeds.len() {
         1 => String::new(),
         n => format!("Means of {n} seeds; whiskers are their 95 % intervals."),
     };
@@ -272,7 +274,13 @@ mod tests {
     }
 
     fn result(name: &str, figures: Vec<Compared>, claims: Vec<Judged>) -> Reproduction {
-        Reproduction { experiment: name.into(), figures, claims, ..Reproduction::default() }
+        let experiment = overspin_record::Experiment {
+            id: name.into(),
+            figures,
+            claims,
+            ..overspin_record::Experiment::default()
+        };
+        Reproduction { experiment, ..Reproduction::default() }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use overspin_scenario::{Change, ChangeOutcome, Domain, Picos, Scenario, Setting, Settings};
+use overspin_scenario::{Change, ChangeOutcome, Domain, Host, Picos, Scenario, Setting, Settings};
 use overspin_sched::{
     Action, Affinity, DomainId, DomainParams, Nanos, ParamValue, Params, PcpuId, PoolId, Pools,
     SchedError, Schedulers, Topology, VcpuId, Whose,
@@ -31,6 +31,16 @@ pub fn scheduler_params(settings: &Settings) -> Params {
         params.with(key, value)
     })
 }
+
+// The crate of the keys does not know the schedulers, whose limits these are.
+const _: () = {
+    use overspin_scenario::keys::{CAP, Kind, WEIGHT};
+    const fn ends_at(kind: Kind, most: u32) -> bool {
+        matches!(kind, Kind::Integer { max, .. } if max == most as u64)
+    }
+    assert!(ends_at(WEIGHT, DomainParams::MAX_WEIGHT) && ends_at(CAP, DomainParams::MAX_CAP));
+    assert!(Host::MOST_PCPUS == Topology::MAX_PCPUS);
+};
 
 fn invalid(error: SchedError) -> Refused {
     Refused::Invalid(error.to_string())

@@ -23,7 +23,7 @@ pub fn locks() -> Value {
 #[must_use]
 pub fn schedulers() -> Value {
     let params = |infos: &[ParamInfo]| -> Value {
-        let one = |p: &ParamInfo| json!({ "key": p.key, "legal": p.kind.to_string(), "default": p.default, "doc": p.doc });
+        let one = |p: &ParamInfo| json!({ "key": p.key, "legal": p.kind.to_string(), "default": p.default.to_string(), "doc": p.doc });
         infos.iter().map(one).collect()
     };
     let one = |s: &SchedulerInfo| {
@@ -47,7 +47,7 @@ pub fn workloads() -> Value {
         .collect()
 }
 
-/// These simulated machines, with the source of each of their costs.
+/// The given machines, with the source of each of their costs.
 #[must_use]
 pub fn machines(machines: &[Machine]) -> Value {
     let value = |v: &overspin_scenario_file::machine::Value| match v.basis {
@@ -72,11 +72,11 @@ pub fn machines(machines: &[Machine]) -> Value {
     machines.iter().map(one).collect()
 }
 
-/// These experiments.
+/// The given experiments.
 #[must_use]
 pub fn experiments(all: &[Experiment]) -> Value {
     let one = |e: &Experiment| {
-        let head = e.head();
+        let head = &e.head;
         json!({
             "name": head.id, "title": head.title, "source": head.source,
             "figures": head.figures.len(), "claims": head.claims.len(),

@@ -1,4 +1,4 @@
-//! Every metric as Markdown tables, for `docs/metrics.md`.
+//! Every metric as Markdown, for `docs/metrics.md`.
 
 use overspin_experiment as experiment;
 use overspin_lab::metric::{real, threads};
@@ -13,21 +13,26 @@ struct Chapter {
     heading: String,
     /// Kind of its records, which says which metrics `compare` compares by default.
     kind: Kind,
-    tables: &'static [Table],
+    tables: Vec<Table>,
 }
 
 /// All chapters.
 fn chapters() -> Vec<Chapter> {
-    let one = |heading: &str, kind, tables| Chapter { heading: heading.into(), kind, tables };
+    let chapter = |heading: &str, kind, tables| Chapter { heading: heading.into(), kind, tables };
+    let one = |heading: &str, kind, tables: &[Table]| chapter(heading, kind, tables.to_vec());
     let mut all = vec![
-        one("`run`, `seeds`", Kind::Run, overspin_runs::seeds::TABLES.as_slice()),
+        one("`run`, `seeds`", Kind::Run, &overspin_runs::seeds::TABLES),
         one("`sweep`", Kind::Sweep, &overspin_runs::sweep::TABLES),
     ];
     all.extend(experiment::metrics().map(|(kind, tables)| {
-        one(&format!("`reproduction`: experiments of kind `{kind}`"), Kind::Reproduction, tables)
+        chapter(
+            &format!("`reproduction`: experiments of kind `{kind}`"),
+            Kind::Reproduction,
+            tables,
+        )
     }));
     all.extend([
-        one("`schedbench`", Kind::Schedbench, schedbench::OF_FILE.as_slice()),
+        one("`schedbench`", Kind::Schedbench, &schedbench::OF_FILE),
         one("`bench`", Kind::Bench, &threads::OF_SPEED),
         one("`bench-locks`", Kind::BenchLocks, &threads::OF_LOCKS),
         one("`noise`", Kind::Noise, &threads::OF_NOISE),
@@ -38,16 +43,15 @@ fn chapters() -> Vec<Chapter> {
     all
 }
 
-/// A chapter for each kind of record, with a Markdown table for each sort of place.
+/// A chapter for each kind of record, with a list for each sort of place.
 #[must_use]
 pub fn tables() -> String {
     let mut text = String::new();
     for chapter in chapters() {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "## {}\n", chapter.heading);
-        for table in chapter.tables {
+        for table in &chapter.tables {
             let _ = writeln!(text, "**{}.** {}\n", table.heading, table.places);
-            text.push_str("| metric | unit | meaning |\n| --- | --- | --- |\n");
             for metric in (table.metrics)() {
                 text.push_str(&row(metric, chapter.kind));
             }
@@ -61,8 +65,8 @@ fn row(metric: &Metric, kind: Kind) -> String {
     let Metric { name, unit, meaning } = metric;
     let main = kind.main_metrics();
     let stars = if main.is_empty() || main.contains(name) { "**" } else { "" };
-    let row = format!("| {stars}`{name}`{stars} | {unit} | {meaning} |\n");
-    row.replace("|  |", "| |")
+    let unit = if unit.is_empty() { String::new() } else { format!(" [{unit}]") };
+    format!("- {stars}`{name}`{stars}{unit}: {meaning}\n")
 }
 
 #[cfg(test)]
@@ -83,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_defined_once_at_a_place_and_its_meaning_fits_a_cell() {
+    fn a_metric_is_defined_once_at_a_place_and_its_meaning_fits_a_line() {
         for chapter in chapters() {
-            for table in chapter.tables {
+            for table in &chapter.tables {
                 let metrics = (table.metrics)();
                 for (i, m) in metrics.iter().enumerate() {
                     let at = format!("{}, {}: {}", chapter.heading, table.heading, m.name);
                     assert!(metrics[..i].iter().all(|other| other.name != m.name), "{at}: twice");
-                    assert!(!m.meaning.is_empty() && !m.meaning.contains(['|', '\n']), "{at}");
+                    assert!(!m.meaning.is_empty() && !m.meaning.contains('\n'), "{at}");
                 }
             }
         }

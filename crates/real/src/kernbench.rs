@@ -50,7 +50,7 @@ pub enum Load {
     Optimal,
     /// As many as there are.
     Maximal,
-    /// So many.
+    /// This number of jobs.
     Jobs(u32),
 }
 

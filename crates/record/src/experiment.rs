@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// An experiment: the published results, the simulated results, and the verdicts.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {
     /// Name; the places of its runs and samples begin with it.
     pub id: String,
@@ -77,6 +77,16 @@ pub struct Judged {
     pub in_words: Option<String>,
     /// All figures that decide it, with their formulas.
     pub evidence: String,
+}
+
+impl Experiment {
+    /// Numbers of figures of a role that are good, fair and missed.
+    #[must_use]
+    pub fn tally(&self, role: Role) -> [usize; 3] {
+        let count =
+            |grade| self.figures.iter().filter(|f| f.role == role && f.grade == grade).count();
+        [Grade::Good, Grade::Fair, Grade::Missed].map(count)
+    }
 }
 
 impl Grade {

@@ -194,7 +194,7 @@ pub struct Order {
     pub ratio: u32,
     /// Pairs of locks whose measured intervals do not overlap.
     pub decided: usize,
-    /// Those that the simulator has the wrong way round: measured, the first of each is faster.
+    /// Pairs that the simulator has the wrong way round: measured, the first of each is faster.
     pub wrong: Vec<[String; 2]>,
 }
 

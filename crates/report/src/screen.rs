@@ -104,7 +104,7 @@ fn fit(grid: &Grid, width: usize) -> Vec<Grid> {
     parts.iter().map(|columns| shrunk(grid, columns, &needs, width)).collect()
 }
 
-/// These columns of a table, the widest of them shrunk until the table fits.
+/// The given columns of a table, the widest of them shrunk until the table fits.
 fn shrunk(grid: &Grid, columns: &[usize], needs: &[Needs], width: usize) -> Grid {
     let mut widths: Vec<usize> = columns.iter().map(|c| needs[*c].natural).collect();
     while widths.iter().map(|w| w + BESIDE).sum::<usize>() > width {

@@ -34,17 +34,17 @@ pub enum ParallelError {
 /// Does `job` for each of `jobs` on threads (0: one for each CPU); calls `progress` with the jobs done and the
 /// jobs in all. The first jobs done are a fair sample of all: neighbours, which take similar time, are spread
 /// over the whole of it. So the time that remains can be estimated from the beginning.
-pub fn in_parallel<J: Sync, T: Send>(
+pub fn in_parallel<J: Sync, T: Send, E: From<ParallelError> + Send>(
     threads: usize,
     jobs: &[J],
     progress: &(dyn Fn(usize, usize) + Sync),
-    job: impl Fn(&J) -> Result<T, ParallelError> + Sync,
-) -> Result<Vec<T>, ParallelError> {
+    job: impl Fn(&J) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
     let done = AtomicUsize::new(0);
     let one = |i: usize| {
         let result = job(&jobs[i])?;
         progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
-        Ok::<_, ParallelError>((i, result))
+        Ok::<_, E>((i, result))
     };
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
@@ -88,7 +88,8 @@ mod tests {
                 assert!(done <= total && total == n);
                 most.fetch_max(done, Ordering::Relaxed);
             };
-            let squares = in_parallel(3, &jobs, &tell, |j| Ok(j * j)).unwrap();
+            let square = |j: &usize| Ok::<_, ParallelError>(j * j);
+            let squares = in_parallel(3, &jobs, &tell, square).unwrap();
             assert_eq!(squares, jobs.iter().map(|j| j * j).collect::<Vec<_>>());
             assert_eq!(most.into_inner(), n);
         }

@@ -27,7 +27,7 @@ pub use write::toml;
 
 /// The keys of `[host.costs]`.
 pub fn cost_keys() -> impl Iterator<Item = &'static str> {
-    keys::COSTS.names()
+    overspin_scenario::COSTS.names()
 }
 
 pub use lower::scenario as lower_scenario;

@@ -1,7 +1,7 @@
 //! Keys that a scheduler brings: its own parameters, and those of domains under it. The registry of
 //! schedulers defines them, so a new scheduler needs no code here.
 
-use super::keys::{Absent, Key, Kind, Section, Whose};
+use super::keys::{Absent, Key, Kind, Section, Whose, key};
 use super::reader::Reader;
 use overspin_host::picos;
 use overspin_located::LocatedError;
@@ -26,7 +26,7 @@ fn sections_of(info: &SchedulerInfo) -> Sections {
         Box::leak(Box::new(Section {
             heading: heading.leak(),
             doc: doc.leak(),
-            keys: infos.iter().map(key).collect::<Vec<_>>().leak(),
+            keys: infos.iter().map(key_of).collect::<Vec<_>>().leak(),
         }))
     };
     let with = |table| format!("{table} with scheduler = \"{}\"", info.name);
@@ -47,7 +47,7 @@ fn legal(time: Nanos) -> Picos {
     picos(time).min(LONGEST)
 }
 
-fn key(info: &ParamInfo) -> Key {
+fn key_of(info: &ParamInfo) -> Key {
     let kind = match info.kind {
         ParamKind::Time { min, max } => Kind::Time { min: legal(min), max: legal(max) },
         // No scheduler has a parameter below zero.
@@ -57,7 +57,7 @@ fn key(info: &ParamInfo) -> Key {
         ParamKind::Flag => Kind::Boolean,
         ParamKind::Word(words) => Kind::Choice(words),
     };
-    Key { name: info.key, kind, absent: Absent::Means(info.default), doc: info.doc }
+    key(info.key, kind, Absent::Means(info.default.to_string().leak()), info.doc)
 }
 
 /// The sections that schedulers bring, without empty ones, each with the name of its scheduler.
@@ -105,15 +105,15 @@ fn read(
     let section = which(sections_of(info));
     let Some(table) = reader.table_of("scheduler_params", section)? else { return Ok(settings) };
     for key in section.keys.iter().filter(|k| table.node(k.name).is_some()) {
+        let name = key.name;
         let value = match key.kind {
-            Kind::Time { .. } => table.time(key.name)?.map(Setting::Time),
+            Kind::Time { .. } => table.get(name)?.map(Setting::Time),
             Kind::Integer { .. } => {
-                let value = table.integer(key.name)?;
+                let value = table.get::<u64>(name)?;
                 value.map(|v| Setting::Number(i64::try_from(v).unwrap_or(i64::MAX)))
             }
-            Kind::Boolean => Some(Setting::Flag(table.boolean(key.name)?)),
-            Kind::Choice(words) => Some(Setting::Word(table.name(key.name, words)?)),
-            _ => None,
+            Kind::Boolean => table.get(name)?.map(Setting::Flag),
+            _ => table.get(name)?.map(Setting::Word),
         };
         settings.extend(value.map(|v| (key.name.to_owned(), v)));
     }

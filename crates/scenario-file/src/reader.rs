@@ -2,13 +2,16 @@
 //! its key names first: a misspelt key is the cause, a missing key only the effect.
 
 use super::keys::{Absent, Key, Kind, Section, expected, legal};
+use super::quantity::parse_cpus;
 use super::tree::{At, Document, Node, Table, Value};
 use crate::machine::{self, MACHINES, Machine};
 use overspin_located::LocatedError;
 use overspin_locks::LockInfo;
 use overspin_names::Names;
-use overspin_scenario::{Picos, parse_time};
+use overspin_scenario::keys::NONE;
+use overspin_scenario::{Picos, Tree, Value as Json, parse_time};
 use overspin_sched::{SchedulerInfo, nearest};
+use serde::de::DeserializeOwned;
 
 type Result<T> = std::result::Result<T, LocatedError>;
 
@@ -26,6 +29,8 @@ pub(crate) struct Reader<'a> {
     section: &'static Section,
     /// Legal keys besides those of the section.
     common: &'static [Key],
+    /// pCPUs of the host, which lists may name.
+    pcpus: u32,
 }
 
 impl<'a> Reader<'a> {
@@ -37,28 +42,49 @@ impl<'a> Reader<'a> {
         path: String,
         section: &'static Section,
     ) -> Result<Self> {
-        let reader = Self::open_loosely(names, document, node, path, section)?;
+        const NOTHING: &Table = &Table { entries: Vec::new() };
+        let (table, at) = (NOTHING, &node.at);
+        let outer = Self {
+            names,
+            document,
+            table,
+            at,
+            path: String::new(),
+            section,
+            common: &[],
+            pcpus: 1,
+        };
+        outer.inner(node, path, section)
+    }
+
+    /// Opens `node`, which is in this table, as a table of `section`.
+    fn inner(&self, node: &'a Node, path: String, section: &'static Section) -> Result<Self> {
+        let reader = self.inner_loosely(node, path, section)?;
         reader.know_all_keys()?;
         Ok(reader)
     }
 
-    /// Opens `node` as a table of `section` that may have other keys, too.
-    fn open_loosely(
-        names: &'a Names,
-        document: &'a Document,
+    /// Opens `node`, which is in this table, as a table of `section` that may have other keys, too.
+    fn inner_loosely(
+        &self,
         node: &'a Node,
         path: String,
         section: &'static Section,
     ) -> Result<Self> {
         let Value::Table(table) = &node.value else {
-            return Err(document.error(
+            return Err(self.document.error(
                 &node.at,
                 &path,
                 format!("`{path}` is {}, but must be a table", node.value.kind()),
                 format!("write it as {}", section.heading),
             ));
         };
-        Ok(Self { names, document, table, at: &node.at, path, section, common: &[] })
+        Ok(Self { table, at: &node.at, path, section, common: &[], ..*self })
+    }
+
+    /// This table on a host with `pcpus` pCPUs, which its lists may name.
+    pub(crate) fn on(&self, pcpus: u32) -> Self {
+        Self { pcpus, ..self.clone() }
     }
 
     /// Checks that every key of the table is legal.
@@ -76,11 +102,6 @@ impl<'a> Reader<'a> {
     /// What can be named.
     pub(crate) fn names(&self) -> &'a Names {
         self.names
-    }
-
-    /// The section that defines the legal keys.
-    pub(crate) fn section(&self) -> &'static Section {
-        self.section
     }
 
     /// This table once its kind is known: legal are the keys of `section`, and those that it was opened with.
@@ -159,34 +180,90 @@ impl<'a> Reader<'a> {
         self.document.error(&node.at, &full, message, legal(self.key(name)))
     }
 
-    /// A text, or the default; `None` if absence has its own meaning.
-    pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
-        let key = self.key(name);
-        match self.node(name) {
-            Some(node) => match &node.value {
-                Value::Text(text) => Ok(Some(text.clone())),
-                _ => Err(self.wrong_type(name, node)),
-            },
-            None => match key.absent {
-                Absent::Required => Err(self.missing(key)),
-                Absent::Is(default) => Ok(Some(default.to_owned())),
-                Absent::Means(_) => Ok(None),
-            },
+    /// The values of all keys that are present, as the fields of a scenario have them, except the keys `own`, which the
+    /// caller reads itself.
+    pub(crate) fn tree(&self, own: &[&str]) -> Result<Tree> {
+        let mut tree = Tree::new();
+        for key in self.section.keys.iter().filter(|key| !own.contains(&key.name)) {
+            if let Some(value) = self.value(key)? {
+                tree.insert(key.field.to_owned(), value);
+            }
         }
+        Ok(tree)
     }
 
-    /// A time.
-    pub(crate) fn time(&self, name: &str) -> Result<Option<Picos>> {
-        let key = self.key(name);
-        let Kind::Time { min, max } = key.kind else { unreachable!("`{name}` is not a time") };
+    /// The fields of a table as their structure. Absent ones take their defaults.
+    pub(crate) fn fields<T: DeserializeOwned>(&self, tree: Tree) -> Result<T> {
+        let made = serde_json::from_value(tree.into());
+        made.map_err(|e| self.error("", e.to_string(), "docs/scenario.md lists all keys"))
+    }
+
+    /// The value of a key, as data; `None` if it is absent.
+    fn value(&self, key: &Key) -> Result<Option<Json>> {
+        let name = key.name;
         let Some(node) = self.node(name) else {
             return match key.absent {
                 Absent::Required => Err(self.missing(key)),
-                Absent::Is(default) => Ok(parse_time(default).ok()),
-                Absent::Means(_) => Ok(None),
+                _ => Ok(None),
             };
         };
-        let full = self.full(name);
+        let wrong = || self.wrong_type(name, node);
+        Ok(Some(match key.kind {
+            Kind::Text => match &node.value {
+                Value::Text(text) => text.clone().into(),
+                _ => return Err(wrong()),
+            },
+            Kind::Lock => self.lock(name)?.name.into(),
+            Kind::Scheduler => self.scheduler(name)?.name.into(),
+            Kind::Machine => self.machine(name)?.name.into(),
+            Kind::Workload => {
+                let kinds = self.names.workloads().all();
+                self.name(name, &kinds.iter().map(|k| k.name).collect::<Vec<_>>())?.into()
+            }
+            Kind::Choice(_) | Kind::ChoiceOrNone(_) => self.name(name, &key.kind.words())?.into(),
+            Kind::Integer { .. } => self.integer_in(key, node)?.into(),
+            Kind::Boolean => match node.value {
+                Value::Boolean(b) => b.into(),
+                _ => return Err(wrong()),
+            },
+            Kind::Time { .. } => self.time_in(key, node)?.0.into(),
+            Kind::Cpus => self.cpu_list(name, node)?.into(),
+            Kind::Numbers | Kind::Texts => {
+                let Value::Array(items) = &node.value else { return Err(wrong()) };
+                if items.is_empty() {
+                    let message = format!("`{}` is empty", self.full(name));
+                    return Err(self.error(name, message, legal(key)));
+                }
+                let item = |item: &Node| match (&item.value, key.kind) {
+                    (Value::Text(text), Kind::Texts) => Ok(text.clone().into()),
+                    (Value::Integer(Some(n)), Kind::Numbers) => {
+                        u32::try_from(*n).map(Json::from).map_err(|_| wrong())
+                    }
+                    _ => Err(self.wrong_type(name, item)),
+                };
+                items.iter().map(item).collect::<Result<_>>()?
+            }
+            Kind::Table(inner) => {
+                let Some(table) = self.table(name)? else { return Ok(None) };
+                let tree = table.tree(&[])?;
+                let is_none = |k: &Key| {
+                    matches!(k.kind, Kind::ChoiceOrNone(_))
+                        && tree.get(k.field).is_some_and(|word| word == NONE)
+                };
+                if inner.keys.iter().any(is_none) { Json::Null } else { tree.into() }
+            }
+            Kind::Tables(_) => {
+                let tables = self.tables(name)?;
+                tables.iter().map(|t| t.tree(&[]).map(Json::from)).collect::<Result<_>>()?
+            }
+            Kind::Affinity | Kind::Workloads | Kind::Params(_) => {
+                unreachable!("`{name}` has a reader of its own")
+            }
+        }))
+    }
+
+    fn time_in(&self, key: &Key, node: &Node) -> Result<Picos> {
+        let full = self.full(key.name);
         let fail = |reason: String| {
             Err(self.document.error(&node.at, &full, format!("`{full}`: {reason}"), legal(key)))
         };
@@ -198,35 +275,20 @@ impl<'a> Reader<'a> {
             Value::Integer(Some(0)) => Picos::ZERO,
             Value::Integer(Some(i)) if *i < 0 => return fail("a time cannot be negative".into()),
             Value::Integer(_) | Value::Float => return fail("the unit is missing".into()),
-            _ => return Err(self.wrong_type(name, node)),
+            _ => return Err(self.wrong_type(key.name, node)),
         };
-        if picos < min || picos > max {
+        if !key.kind.contains(picos.0) {
             return fail(format!("{picos} is out of range"));
         }
-        Ok(Some(picos))
+        Ok(picos)
     }
 
-    /// A time that is present or has a default.
-    pub(crate) fn some_time(&self, name: &str) -> Result<Picos> {
-        self.time(name)?.ok_or_else(|| self.missing(self.key(name)))
-    }
-
-    /// A whole number.
-    pub(crate) fn integer(&self, name: &str) -> Result<Option<u64>> {
-        let key = self.key(name);
-        let Kind::Integer { min, max } = key.kind else { unreachable!("`{name}` is not a number") };
-        let Some(node) = self.node(name) else {
-            return match key.absent {
-                Absent::Required => Err(self.missing(key)),
-                Absent::Is(default) => Ok(default.parse().ok()),
-                Absent::Means(_) => Ok(None),
-            };
-        };
-        let Value::Integer(value) = node.value else { return Err(self.wrong_type(name, node)) };
+    fn integer_in(&self, key: &Key, node: &Node) -> Result<u64> {
+        let Value::Integer(value) = node.value else { return Err(self.wrong_type(key.name, node)) };
         match value.and_then(|v| u64::try_from(v).ok()) {
-            Some(v) if (min..=max).contains(&v) => Ok(Some(v)),
+            Some(v) if key.kind.contains(v) => Ok(v),
             _ => {
-                let full = self.full(name);
+                let full = self.full(key.name);
                 let shown = value.map_or_else(|| "the number".into(), |v| v.to_string());
                 let message = format!("`{full}`: {shown} is out of range");
                 Err(self.document.error(&node.at, &full, message, legal(key)))
@@ -234,65 +296,46 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A whole number that is present or has a default; its range fits 32 bits.
-    pub(crate) fn u32(&self, name: &str) -> Result<u32> {
-        let value = self.integer(name)?.ok_or_else(|| self.missing(self.key(name)))?;
-        u32::try_from(value)
-            .map_err(|_| self.error(name, format!("`{name}` is too large"), legal(self.key(name))))
-    }
-
-    /// A whole number that is present or has a default.
-    pub(crate) fn u64(&self, name: &str) -> Result<u64> {
-        self.integer(name)?.ok_or_else(|| self.missing(self.key(name)))
-    }
-
-    /// A boolean that is present or has a default.
-    pub(crate) fn boolean(&self, name: &str) -> Result<bool> {
-        let key = self.key(name);
-        match self.node(name) {
-            Some(node) => match node.value {
-                Value::Boolean(b) => Ok(b),
-                _ => Err(self.wrong_type(name, node)),
-            },
-            None => match key.absent {
-                Absent::Is(default) => Ok(default == "true"),
-                _ => Err(self.missing(key)),
-            },
-        }
-    }
-
-    /// An array of at least one text.
-    pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>> {
-        let node = self.node(name).ok_or_else(|| self.missing(self.key(name)))?;
-        let Value::Array(items) = &node.value else { return Err(self.wrong_type(name, node)) };
-        if items.is_empty() {
-            return Err(self.error(
-                name,
-                format!("`{}` is empty", self.full(name)),
-                legal(self.key(name)),
-            ));
-        }
-        let text = |item: &Node| match &item.value {
-            Value::Text(text) => Ok(text.clone()),
-            _ => Err(self.wrong_type(name, item)),
+    /// The list of pCPUs in `node`, which is in the value of `key`.
+    pub(crate) fn cpu_list(&self, key: &str, node: &Node) -> Result<Vec<u32>> {
+        let (full, last) = (self.full(key), self.pcpus - 1);
+        let bad = |at, reason: String| {
+            let help = format!("pCPUs are numbered 0 to {last}; write a list such as \"0-{last}\"");
+            self.error_at(at, key, format!("`{full}`: {reason}"), help)
         };
-        items.iter().map(text).collect()
-    }
-
-    /// An array of at least one whole number of 32 bits.
-    pub(crate) fn numbers(&self, name: &str) -> Result<Option<Vec<u32>>> {
-        let Some(node) = self.node(name) else { return Ok(None) };
-        let number = |item: &Node| match &item.value {
-            Value::Integer(Some(n)) => u32::try_from(*n).ok(),
-            _ => None,
-        };
-        let numbers = match &node.value {
-            Value::Array(items) if !items.is_empty() => {
-                items.iter().map(number).collect::<Option<_>>()
+        match &node.value {
+            Value::Text(text) => {
+                parse_cpus(text, self.pcpus).map_err(|reason| bad(&node.at, reason))
             }
-            _ => None,
-        };
-        numbers.map(Some).ok_or_else(|| self.wrong_type(name, node))
+            Value::Array(items) if !items.is_empty() => {
+                let mut cpus = Vec::new();
+                for item in items {
+                    let Value::Integer(value) = item.value else {
+                        return Err(bad(&item.at, format!("{} is not a pCPU", item.value.kind())));
+                    };
+                    let cpu = value.and_then(|v| u32::try_from(v).ok()).filter(|v| *v <= last);
+                    cpus.push(cpu.ok_or_else(|| bad(&item.at, "there is no such pCPU".into()))?);
+                }
+                cpus.sort_unstable();
+                cpus.dedup();
+                Ok(cpus)
+            }
+            Value::Array(_) => Err(bad(&node.at, "this needs at least one pCPU".into())),
+            _ => Err(self.wrong_type(key, node)),
+        }
+    }
+
+    /// The value of a key as a type, or its default; `None` if absence has its own meaning.
+    pub(crate) fn get<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+        let key = self.key(name);
+        let value = self.value(key)?.or_else(|| key.default(&Tree::new()));
+        let value = value.map(serde_json::from_value).transpose();
+        value.map_err(|e| self.error(name, format!("`{}`: {e}", self.full(name)), legal(key)))
+    }
+
+    /// The value of a key as a type; it is present or has a default.
+    pub(crate) fn some<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+        self.get(name)?.ok_or_else(|| self.missing(self.key(name)))
     }
 
     /// A name out of `known`.
@@ -314,8 +357,10 @@ impl<'a> Reader<'a> {
 
     /// The machine in the key `name`: a built-in one, or a profile from a file.
     pub(crate) fn machine(&self, name: &str) -> Result<&'static Machine> {
-        if let Some(text) = self.text(name)?.filter(|text| machine::file::is_file(text)) {
-            return machine::file::load(&text).map_err(|e| self.error(name, e.message, e.help));
+        if let Some(Node { value: Value::Text(text), .. }) = self.node(name)
+            && machine::file::is_file(text)
+        {
+            return machine::file::load(text).map_err(|e| self.error(name, e.message, e.help));
         }
         let known: Vec<&'static str> = MACHINES.iter().map(|m| m.name).collect();
         self.named(name, &known, machine::machine)
@@ -329,11 +374,14 @@ impl<'a> Reader<'a> {
         find: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T> {
         // `--set` and `[[vary]]` read a name that looks like a number as a number.
-        let text = match self.node(name).map(|node| &node.value) {
+        let node = self.node(name);
+        let text = match node.map(|node| &node.value) {
             Some(Value::Integer(Some(n))) if known.contains(&n.to_string().as_str()) => {
                 n.to_string()
             }
-            _ => self.text(name)?.ok_or_else(|| self.missing(self.key(name)))?,
+            Some(Value::Text(text)) => text.clone(),
+            None => self.some(name)?,
+            Some(_) => return Err(self.wrong_type(name, node.expect("present"))),
         };
         if let Some(found) = find(&text) {
             return Ok(found);
@@ -361,9 +409,7 @@ impl<'a> Reader<'a> {
         let key = self.key(name);
         let Kind::Table(section) = key.kind else { unreachable!("`{name}` is not a table") };
         match self.node(name) {
-            Some(node) => {
-                Reader::open(self.names, self.document, node, self.full(name), section).map(Some)
-            }
+            Some(node) => self.inner(node, self.full(name), section).map(Some),
             None if matches!(key.absent, Absent::Required) => Err(self.missing(key)),
             None => Ok(None),
         }
@@ -371,7 +417,7 @@ impl<'a> Reader<'a> {
 
     /// A table within this one, with keys that the caller defines; `None` if it is absent.
     pub(crate) fn table_of(&self, name: &str, section: &'static Section) -> Result<Option<Self>> {
-        let open = |node| Reader::open(self.names, self.document, node, self.full(name), section);
+        let open = |node| self.inner(node, self.full(name), section);
         self.node(name).map(open).transpose()
     }
 
@@ -406,15 +452,7 @@ impl<'a> Reader<'a> {
         if nodes.is_empty() && matches!(key.absent, Absent::Required) {
             return Err(self.error(name, format!("`{}` is empty", self.full(name)), legal(key)));
         }
-        let open = |(i, node)| {
-            Reader::open(
-                self.names,
-                self.document,
-                node,
-                format!("{}.{i}", self.full(name)),
-                section,
-            )
-        };
+        let open = |(i, node)| self.inner(node, format!("{}.{i}", self.full(name)), section);
         nodes.iter().enumerate().map(open).collect()
     }
 
@@ -424,19 +462,9 @@ impl<'a> Reader<'a> {
         let node = self.node(name).ok_or_else(|| self.missing(self.key(name)))?;
         let full = self.full(name);
         match &node.value {
-            Value::Table(_) => {
-                Ok(vec![Self::open_loosely(self.names, self.document, node, full, section)?])
-            }
+            Value::Table(_) => Ok(vec![self.inner_loosely(node, full, section)?]),
             Value::Array(nodes) if !nodes.is_empty() => {
-                let open = |(i, node)| {
-                    Self::open_loosely(
-                        self.names,
-                        self.document,
-                        node,
-                        format!("{full}.{i}"),
-                        section,
-                    )
-                };
+                let open = |(i, node)| self.inner_loosely(node, format!("{full}.{i}"), section);
                 nodes.iter().enumerate().map(open).collect()
             }
             Value::Array(_) => {

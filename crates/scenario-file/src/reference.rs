@@ -80,7 +80,7 @@ fn property(names: &Names, key: &Key) -> Value {
             let number = json!({ "type": "integer", "minimum": 0 });
             json!({ "type": "array", "minItems": 1, "items": number })
         }
-        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Choice(_) | Kind::ChoiceOrNone(_) => json!({ "enum": key.kind.words() }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Time { min, .. } => {
@@ -91,12 +91,10 @@ fn property(names: &Names, key: &Key) -> Value {
         Kind::Texts => {
             json!({ "type": "array", "minItems": 1, "items": { "type": "string" } })
         }
-        Kind::Cpus => {
-            let list = json!({ "type": "string" });
-            let numbers = json!({
-                "type": "array", "minItems": 1, "items": { "type": "integer", "minimum": 0 },
-            });
-            json!({ "anyOf": [list, { "type": "array", "items": { "anyOf": [list, numbers] } }] })
+        Kind::Cpus => json!({ "anyOf": one_list() }),
+        Kind::Affinity => {
+            let each = json!({ "type": "array", "items": { "anyOf": one_list() } });
+            json!({ "anyOf": [{ "type": "string" }, each] })
         }
         Kind::Table(inner) => section(names, inner),
         Kind::Tables(inner) => {
@@ -115,6 +113,14 @@ fn property(names: &Names, key: &Key) -> Value {
             json!({ "anyOf": each })
         }
     }
+}
+
+/// A list of pCPUs: a text, or numbers.
+fn one_list() -> Value {
+    let numbers = json!({
+        "type": "array", "minItems": 1, "items": { "type": "integer", "minimum": 0 },
+    });
+    json!([{ "type": "string" }, numbers])
 }
 
 /// A Markdown table for each section of a scenario file, and one for each family of schedulers.
@@ -196,7 +202,9 @@ fn default(key: &Key) -> String {
         Absent::Required => "required".to_owned(),
         Absent::Is("") => "empty".to_owned(),
         Absent::Is(value) => format!("`{value}`"),
-        Absent::Means(words) => words.to_owned(),
+        Absent::Defaults(words) | Absent::Follows(_, words) | Absent::Means(words) => {
+            words.to_owned()
+        }
     }
 }
 
@@ -220,7 +228,7 @@ fn short(names: &Names, key: &Key) -> String {
         Kind::Integer { min, max: u64::MAX } => format!("integer from {min}"),
         Kind::Integer { min, max } => format!("integer, {min} to {max}"),
         Kind::Text => "text".into(),
-        Kind::Choice(words) => quoted(words.iter().copied()),
+        Kind::Choice(_) | Kind::ChoiceOrNone(_) => quoted(key.kind.words().into_iter()),
         Kind::Workload => quoted(names.workloads().all().iter().map(|w| w.name)),
         _ => legal(key),
     }

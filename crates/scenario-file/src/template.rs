@@ -3,7 +3,7 @@
 
 use super::vary::{self, Dimension};
 use super::{AxisArgument, axis, document, lower, names_of, set};
-use crate::tree::Document;
+use crate::tree::{Document, Node, Value};
 use overspin_located::LocatedError;
 use overspin_names::Names;
 use overspin_scenario::Scenario;
@@ -16,6 +16,8 @@ pub struct Template {
     document: Document,
     /// Without them.
     base: Document,
+    /// The key of the scenario in its file; empty if it is the whole file.
+    path: String,
     default_name: String,
 }
 
@@ -26,9 +28,19 @@ impl Template {
     /// If it is not TOML, or an argument has no key.
     pub fn new(path: &Path, text: &str, sets: &[String]) -> Result<Self, Box<LocatedError>> {
         let (name, default_name) = names_of(path);
-        let document = document(&name, text, sets)?;
+        Ok(Self::of(document(&name, text, sets)?, String::new(), default_name))
+    }
+
+    /// The template at `node` of a document, whose key is `path` there.
+    #[must_use]
+    pub fn within(document: &Document, node: &Node, path: &str, default_name: &str) -> Self {
+        let document = Document { root: node.clone(), ..document.clone() };
+        Self::of(document, path.to_owned(), default_name.to_owned())
+    }
+
+    fn of(document: Document, path: String, default_name: String) -> Self {
         let base = vary::without_axes(&document);
-        Ok(Self { document, base, default_name })
+        Self { document, base, path, default_name }
     }
 
     /// The axes of the file and then those of `more`, which replace axes of the same key; and the seeds that the file
@@ -45,7 +57,7 @@ impl Template {
         for argument in more {
             axis::apply(&mut document, argument)?;
         }
-        Ok(vary::dimensions(names, &document)?)
+        Ok(vary::dimensions(names, &document, &self.path)?)
     }
 
     /// The scenario with these `--set` arguments, and without axes. Costs about as much as reading the text.
@@ -53,11 +65,28 @@ impl Template {
     /// # Errors
     /// If it is not a legal scenario.
     pub fn scenario(&self, names: &Names, sets: &[String]) -> Result<Scenario, Box<LocatedError>> {
+        let document = self.with(sets)?;
+        Ok(lower::scenario(names, &document, &document.root, &self.path, &self.default_name)?)
+    }
+
+    fn with(&self, sets: &[String]) -> Result<Document, LocatedError> {
         let mut document = self.base.clone();
         for argument in sets {
             set::apply(&mut document, argument)?;
         }
-        Ok(lower::scenario(names, &document, &document.root, "", &self.default_name)?)
+        Ok(document)
+    }
+
+    /// The text or whole number at a key, with these `--set` arguments; `None` if it is not set, or is something else.
+    ///
+    /// # Errors
+    /// If an argument has no key.
+    pub fn value(&self, sets: &[String], key: &str) -> Result<Option<String>, Box<LocatedError>> {
+        Ok(match self.with(sets)?.root.find(key).map(|node| &node.value) {
+            Some(Value::Text(text)) => Some(text.clone()),
+            Some(Value::Integer(Some(number))) => Some(number.to_string()),
+            _ => None,
+        })
     }
 }
 
@@ -86,6 +115,20 @@ mod tests {
                 axes.iter().zip(&point.at).flat_map(|(d, i)| d.sets[*i].clone()).collect();
             assert_eq!(own, point.sets);
         }
+    }
+
+    #[test]
+    fn an_empty_part_of_a_value_leaves_its_key_as_it_is() {
+        let names = Names::default();
+        let text = TEXT.replace("\"host.cores\"", "\"host.cores / domain.g.vcpus\"");
+        let text = text.replace("[\"1\", \"2\"]", "[\"2 /\", \"/ 3\"]");
+        let template = Template::new(Path::new("t.toml"), &text, &[]).unwrap();
+        let (axes, _) = template.axes(&names, &[]).unwrap();
+        assert_eq!(axes[0].sets, [["host.cores=2"], ["domain.g.vcpus=3"]]);
+        let value = |sets: &[String], key| template.value(sets, key).unwrap();
+        assert_eq!(value(&axes[0].sets[0], "domain.g.vcpus").as_deref(), Some("2"));
+        assert_eq!(value(&axes[0].sets[1], "domain.g.vcpus").as_deref(), Some("3"));
+        assert_eq!(value(&axes[0].sets[1], "domain.g.workload"), None);
     }
 
     #[test]

@@ -80,6 +80,23 @@ pub struct Node {
     pub at: At,
 }
 
+impl Node {
+    /// The node at a dotted path; array elements are addressed by number or by their `name`.
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<&Self> {
+        path.split('.').try_fold(self, |node, part| match &node.value {
+            Value::Table(table) => table.get(part).map(|e| &e.node),
+            Value::Array(items) => match part.parse::<usize>() {
+                Ok(i) => items.get(i),
+                Err(_) => items.iter().find(|item| {
+                    matches!(item.find("name").map(|n| &n.value), Some(Value::Text(name)) if name == part)
+                }),
+            },
+            _ => None,
+        })
+    }
+}
+
 /// A key with its value.
 #[derive(Clone, Debug)]
 pub struct Entry {

@@ -66,7 +66,7 @@ pub(super) fn sweep(
     document: &Document,
     default_name: &str,
 ) -> Result<Option<Sweep>, LocatedError> {
-    let (dimensions, seeds) = dimensions(names, document)?;
+    let (dimensions, seeds) = dimensions(names, document, "")?;
     let points = dimensions.iter().map(|d| d.axis.values.len()).product();
     if dimensions.is_empty() && seeds.is_empty() {
         return Ok(None);
@@ -94,17 +94,18 @@ pub(super) fn without_axes(document: &Document) -> Document {
     base
 }
 
-/// The axes of a document, and the seeds that it names.
+/// The axes of a document, and the seeds that it names. Messages call its keys `path…`.
 pub(super) fn dimensions(
     names: &Names,
     document: &Document,
+    path: &str,
 ) -> Result<(Vec<Dimension>, Vec<u64>), LocatedError> {
     let mut dimensions: Vec<Dimension> = Vec::new();
     let mut runs = 1_usize;
     let mut seeds: Vec<u64> = Vec::new();
     // If required tables are missing, the reader rightly reports those first.
     for reader in
-        Reader::open(names, document, &document.root, String::new(), &ROOT)?.tables("vary")?
+        Reader::open(names, document, &document.root, path.to_owned(), &ROOT)?.tables("vary")?
     {
         let dimension = dimension(&reader)?;
         runs = runs.saturating_mul(dimension.axis.values.len());
@@ -112,7 +113,7 @@ pub(super) fn dimensions(
             let message = format!("there are more than {MOST_RUNS} combinations");
             return Err(reader.error("to", message, "vary less at once"));
         }
-        if reader.text("set")?.is_some_and(|key| key.trim() == "seed") {
+        if reader.some::<String>("set")?.trim() == "seed" {
             if !seeds.is_empty() {
                 let message = "the seed is varied twice";
                 return Err(reader.error("set", message, "name all seeds in one [[vary]]"));
@@ -128,7 +129,7 @@ pub(super) fn dimensions(
 /// The seeds that a `[[vary]]` names.
 fn numbers(reader: &Reader<'_>) -> Result<Vec<u64>, LocatedError> {
     let mut seeds = Vec::new();
-    for value in reader.texts("to")? {
+    for value in reader.some::<Vec<String>>("to")? {
         let Ok(seed) = value.trim().parse() else {
             let message = format!("`{value}` is not a seed");
             return Err(reader.error("to", message, "seeds are whole numbers from 0"));
@@ -143,11 +144,10 @@ fn numbers(reader: &Reader<'_>) -> Result<Vec<u64>, LocatedError> {
 }
 
 fn dimension(reader: &Reader<'_>) -> Result<Dimension, LocatedError> {
-    let required = |name| Ok(reader.text(name)?.unwrap_or_default());
-    let (name, set) = (required("name")?, required("set")?);
+    let (name, set): (_, String) = (reader.some("name")?, reader.some("set")?);
     let keys: Vec<&str> = set.split('/').map(str::trim).collect();
     let mut values = Vec::new();
-    for value in reader.texts("to")? {
+    for value in reader.some::<Vec<String>>("to")? {
         match value.as_str() {
             "every lock" => values.extend(reader.names().locks().map(|(l, _)| l.name.to_owned())),
             "every scheduler" => {
@@ -164,16 +164,18 @@ fn dimension(reader: &Reader<'_>) -> Result<Dimension, LocatedError> {
             let message = format!("`{value}` has {} parts for {} keys", parts.len(), keys.len());
             return Err(reader.error("to", message, "write one value for each key of `set`"));
         }
-        let pairs =
-            || keys.iter().zip(&parts).map(|(key, part)| (key, reader.names().own_name(key, part)));
+        // An empty part leaves its key as it is.
+        let pairs = || {
+            let set = keys.iter().zip(&parts).filter(|(_, part)| !part.is_empty());
+            set.map(|(key, part)| (key, reader.names().own_name(key, part)))
+        };
         sets.push(pairs().map(|(key, part)| format!("{key}={part}")).collect());
         if pairs().any(|(_, part)| !parts.contains(&part)) {
             // An alias: the axis shows the name that it stands for.
             *value = pairs().map(|(_, part)| part).collect::<Vec<_>>().join(" / ");
         }
     }
-    if reader.node("labels").is_some() {
-        let labels = reader.texts("labels")?;
+    if let Some(labels) = reader.get::<Vec<String>>("labels")? {
         if labels.len() != values.len() {
             let message = format!("{} labels for {} values", labels.len(), values.len());
             return Err(reader.error("labels", message, "write one for each value of `to`"));

@@ -1,14 +1,12 @@
 //! Writes a scenario as a scenario file, with every key: the opposite of reading one. The tables of keys say which
 //! numbers are times.
 
-use super::keys::{Kind, ROOT, Section};
+use super::keys::{Absent, Key, Kind, NONE, ROOT, Section};
 use overspin_names::Names;
-use overspin_scenario::{Change, NS, Picos, Scenario, Setting, Settings, Workload};
+use overspin_scenario::{Change, NS, Picos, Scenario, Setting, Settings, Tree, Workload, tree};
 use overspin_workload::{Again, BenchItem, Phase, Phases, Schedbench, Step};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::fmt::Write;
-
-type Tree = Map<String, Value>;
 
 /// The text of a scenario file that is read as `scenario` again, to the last picosecond.
 ///
@@ -16,50 +14,20 @@ type Tree = Map<String, Value>;
 #[must_use]
 pub fn toml(names: &Names, scenario: &Scenario) -> String {
     let mut root = tree(scenario);
-    let mut host = tree(&scenario.host);
-    host.remove("params");
-    host.insert("scheduler_params".into(), settings(&scenario.host.params));
-    host.remove("pools");
-    let pools = scenario.host.pools.iter().map(|pool| {
-        let mut tree = tree(pool);
-        tree.remove("params");
-        tree.insert("scheduler_params".into(), settings(&pool.params));
-        Value::Object(tree)
-    });
-    host.insert("pool".into(), pools.collect());
-    if scenario.host.noise.is_none() {
-        host.insert("noise".into(), json!({ "placement": "none" }));
-    }
-    root.insert("host".into(), host.into());
-    root.remove("domains");
     let domains = scenario.domains.iter().map(|domain| {
         let mut tree = tree(domain);
-        tree.remove("params");
-        tree.insert("scheduler_params".into(), settings(&domain.params));
         tree.insert("pool".into(), pool(scenario, domain.pool));
         let workloads: Vec<Value> = domain.workload.0.iter().map(workload).collect();
         // As data, one stands by itself.
-        let [one] = &workloads[..] else {
-            tree.insert("workload".into(), workloads.into());
-            return Value::Object(tree);
-        };
-        tree.insert("workload".into(), one.clone());
+        let workloads = if let [one] = &workloads[..] { one.clone() } else { workloads.into() };
+        tree.insert("workload".into(), workloads);
         Value::Object(tree)
     });
-    root.insert("domain".into(), domains.collect());
-    root.remove("events");
-    root.insert("event".into(), scenario.events.iter().map(|e| event(scenario, e)).collect());
+    root.insert("domains".into(), domains.collect());
+    root.insert("events".into(), scenario.events.iter().map(|e| event(scenario, e)).collect());
     let mut out = String::new();
     table(names, &mut out, "", &root, &ROOT);
     out
-}
-
-fn tree(part: &impl serde::Serialize) -> Tree {
-    match serde_json::to_value(part) {
-        Ok(Value::Object(tree)) => tree,
-        // Scenarios and their parts are structures of plain data.
-        _ => Tree::new(),
-    }
 }
 
 /// The parameters of a scheduler, as a table without a section: times are written as texts here.
@@ -146,7 +114,6 @@ fn event(scenario: &Scenario, event: &overspin_scenario::Event) -> Value {
 
 /// Writes the values of a table, then the tables in it. `path` is its own place.
 fn table(names: &Names, out: &mut String, path: &str, tree: &Tree, section: &Section) {
-    let kind = |name: &str| section.key(name).map(|key| key.kind);
     let is_table = |value: &Value| match value {
         Value::Object(_) => true,
         Value::Array(all) => all.first().is_some_and(Value::is_object),
@@ -159,27 +126,45 @@ fn table(names: &Names, out: &mut String, path: &str, tree: &Tree, section: &Sec
         Value::Object(all) => !all.is_empty(),
         _ => true,
     };
+    let keyed = tree.iter().map(|(field, value)| {
+        let key = section.keys.iter().find(|key| key.field == field);
+        let kind = key.map(|key| key.kind);
+        (key.map_or(&**field, |key| key.name), kind, in_file(key, value))
+    });
     let (tables, values): (Vec<_>, Vec<_>) =
-        tree.iter().filter(|(_, value)| is_there(value)).partition(|(_, value)| is_table(value));
-    for (name, value) in values {
-        let text = match (kind(name), value.as_u64()) {
-            (Some(Kind::Time { .. }), Some(picos)) => format!("\"{}\"", Picos(picos)),
-            // Texts, numbers and lists are the same in TOML as in JSON.
-            _ => value.to_string(),
-        };
-        // Writing to a String cannot fail, here and below.
-        let _ = writeln!(out, "{name} = {text}");
+        keyed.filter(|(.., value)| is_there(value)).partition(|(.., value)| is_table(value));
+    for (name, _, value) in values {
+        // Texts, numbers and lists are the same in TOML as in JSON. Writing to a String cannot fail, here and below.
+        let _ = writeln!(out, "{name} = {value}");
     }
-    for (name, value) in tables {
+    for (name, kind, value) in tables {
         let inner = format!("{path}{}{name}", if path.is_empty() { "" } else { "." });
-        let (parts, brackets) = match value {
+        let (parts, brackets) = match &value {
             Value::Array(all) => (all.as_slice(), ("[[", "]]")),
             one => (std::slice::from_ref(one), ("[", "]")),
         };
         for part in parts.iter().filter_map(Value::as_object) {
             let _ = writeln!(out, "\n{}{inner}{}", brackets.0, brackets.1);
-            table(names, out, &inner, part, section_of(names, kind(name), part));
+            table(names, out, &inner, part, section_of(names, kind, part));
         }
+    }
+}
+
+/// The value of a key as files have it.
+fn in_file(key: Option<&Key>, value: &Value) -> Value {
+    match (key.map(|key| (key.kind, key.absent)), value) {
+        (Some((Kind::Time { .. }, _)), Value::Number(n)) => {
+            n.as_u64().map_or(Value::Null, |picos| Picos(picos).to_string().into())
+        }
+        (Some((Kind::Params(_), _)), _) => {
+            serde_json::from_value(value.clone()).map_or(Value::Null, |params| settings(&params))
+        }
+        // A table that is there by default says itself that it is not.
+        (Some((Kind::Table(inner), Absent::Defaults(_))), Value::Null) => {
+            let none = inner.keys.iter().find(|key| matches!(key.kind, Kind::ChoiceOrNone(_)));
+            none.map_or(Value::Null, |key| json!({ key.name: NONE }))
+        }
+        _ => value.clone(),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Actions of an administrator while the guests run.
 
+use crate::keys::Absent::{Is, Means, Required};
+use crate::keys::Kind::{self, Affinity, Text};
+use crate::keys::{ANY, CAP, Section, WEIGHT, integer, key};
 use crate::{Picos, Scenario};
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -15,6 +18,53 @@ pub struct Event {
     /// The action.
     pub change: Change,
 }
+
+/// The keys of an event: they are not its fields, since each action is a key.
+pub const EVENT: Section = Section {
+    heading: "[[event]]",
+    doc: "An action of the administrator while the guests run: exactly one of `weight`, `cap`, `affinity`, `pause`, \
+     `unpause` and `pool`. An action that the hypervisor would refuse is an error of the scenario. Only a refusal \
+     because something is still on its way to another pool occurs during the run, and is reported. vCPUs cannot be \
+     plugged in or out: the simulated kernel could not move their tasks. Pause them, or begin with fewer.",
+    keys: &[
+        key(
+            "at",
+            ANY,
+            Required,
+            "Time of the event. Events of the same time happen in the order of the file.",
+        ),
+        key("domain", Text, Means("none, with `pcpu`"), "Name of the affected domain."),
+        key(
+            "vcpu",
+            integer(0, 65_535),
+            Means("all of the domain"),
+            "Only this vCPU, from 0; with `affinity`, `pause` and `unpause`.",
+        ),
+        key("pcpu", integer(0, 65_535), Means("none"), "A pCPU that moves to another `pool`."),
+        key("weight", WEIGHT, Means("as it is"), "New weight."),
+        key(
+            "cap",
+            CAP,
+            Means("as it is"),
+            "New cap in percent of one pCPU, at most 100 x vcpus; 0 means no cap.",
+        ),
+        key("affinity", Affinity, Means("as it is"), "Where vCPUs may run, as for a domain."),
+        key(
+            "pause",
+            Kind::Boolean,
+            Is("false"),
+            "The domain or vCPU does not run until it is unpaused; pauses nest.",
+        ),
+        key("unpause", Kind::Boolean, Is("false"), "Ends one pause."),
+        key(
+            "pool",
+            Text,
+            Means("as it is"),
+            "The domain, or `pcpu`, moves to this pool. A domain has default weight, cap, parameters and affinity there. \
+         A pCPU moves once its running vCPU has left it.",
+        ),
+    ],
+};
 
 /// A change of a domain, of a vCPU, or of the contents of a pool. Domains are numbered as in the
 /// scenario, vCPUs within their domain; pool 0 is the host's own, pool `k` the `k`-th of

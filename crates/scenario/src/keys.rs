@@ -1,11 +1,13 @@
-//! Declarations of the keys of a scenario file: name, type, default, legal values, meaning. The reader of
-//! files, the reference, the JSON Schema and the validation of workloads use these tables.
+//! Declarations of the keys of a scenario file: name, type, default, legal values, meaning. The reader and the writer of
+//! files, the reference, the JSON Schema and the checks of scenarios and workloads use these tables. The macro
+//! [`parameters!`](crate::parameters!) makes most of them.
 
-use crate::{LONGEST, Picos, SEC, Tree, parse_time};
+use crate::{Fault, LONGEST, Picos, SEC, Tree, parse_time};
 use alloc::borrow::ToOwned;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The type of the value of a key.
@@ -23,6 +25,8 @@ pub enum Kind {
     Workload,
     /// One of a few words.
     Choice(&'static [&'static str]),
+    /// One of a few words, or `none`, which stands for no such table.
+    ChoiceOrNone(&'static [&'static str]),
     /// A whole number.
     Integer {
         /// Least.
@@ -39,8 +43,10 @@ pub enum Kind {
         /// Longest.
         max: Picos,
     },
-    /// pCPU lists.
+    /// A list of pCPUs.
     Cpus,
+    /// A list of pCPUs for all vCPUs, or one for each.
+    Affinity,
     /// An array of whole numbers.
     Numbers,
     /// An array of texts.
@@ -71,7 +77,11 @@ pub enum Absent {
     Required,
     /// Read as if this text stood there.
     Is(&'static str),
-    /// A meaning that the documentation describes with this text.
+    /// A table of its own defaults, which the documentation describes with this text.
+    Defaults(&'static str),
+    /// A value that depends on the keys that are present, and that the documentation describes with this text.
+    Follows(fn(&Tree) -> Value, &'static str),
+    /// No value, no elements, or one that the reader of the table chooses. The documentation describes it with this text.
     Means(&'static str),
 }
 
@@ -80,6 +90,8 @@ pub enum Absent {
 pub struct Key {
     /// Its name.
     pub name: &'static str,
+    /// Its name in a scenario as data: that of the field.
+    pub field: &'static str,
     /// The type of its value.
     pub kind: Kind,
     /// Its meaning when it is absent.
@@ -111,36 +123,125 @@ impl Section {
         self.keys.iter().find(|k| k.name == name)
     }
 
-    /// The default values of the keys, as in an empty table; keys without a default are left out.
+    /// The values of the keys in an empty table; keys without a default are left out.
     #[must_use]
     pub fn defaults(&self) -> Tree {
         let mut tree = Tree::new();
-        for key in self.keys {
-            let value = match (key.kind, key.absent) {
-                (Kind::Integer { .. }, Absent::Is(text)) => {
-                    text.parse::<u64>().ok().map(Value::from)
-                }
-                (Kind::Boolean, Absent::Is(text)) => Some((text == "true").into()),
-                (Kind::Time { .. }, Absent::Is(text)) => {
-                    parse_time(text).ok().map(|time| time.0.into())
-                }
-                (_, Absent::Is(text)) => Some(text.into()),
-                (Kind::Table(inner), Absent::Means(_)) => Some(inner.defaults().into()),
-                (Kind::Tables(_), Absent::Means(_)) => Some(Value::Array(Vec::new())),
-                (_, Absent::Required | Absent::Means(_)) => None,
-            };
-            if let Some(value) = value {
-                tree.insert(key.name.to_owned(), value);
-            }
-        }
+        self.fill(&mut tree);
         tree
     }
+
+    /// Adds the values of absent keys to a table as data.
+    pub fn fill(&self, tree: &mut Tree) {
+        for key in self.keys {
+            if !tree.contains_key(key.field)
+                && let Some(value) = key.default(tree)
+            {
+                tree.insert(key.field.to_owned(), value);
+            }
+        }
+    }
+
+    /// Checks that the numbers and times of a table as data are within the ranges of their keys. A file was checked when
+    /// it was read; values from other programs were not.
+    ///
+    /// # Errors
+    /// Says which key is out of range.
+    pub fn check(&self, tree: &Tree) -> Result<(), Fault> {
+        for key in self.keys {
+            let inside = |at: &str, inner: &Section, value: &Value| match value {
+                Value::Object(tree) => inner.check(tree).map_err(|fault| fault.within(at)),
+                _ => Ok(()),
+            };
+            match (key.kind, tree.get(key.field)) {
+                (Kind::Integer { .. } | Kind::Time { .. }, Some(Value::Number(number))) => {
+                    if number.as_u64().is_some_and(|value| key.kind.contains(value)) {
+                        continue;
+                    }
+                    let shown = match (key.kind, number.as_u64()) {
+                        (Kind::Time { .. }, Some(picos)) => Picos(picos).to_string(),
+                        _ => number.to_string(),
+                    };
+                    let message = format!("{shown} is out of range");
+                    return Err(Fault::new(key.name, message, legal(key)));
+                }
+                (Kind::Table(inner), Some(value)) => inside(key.name, inner, value)?,
+                (Kind::Tables(inner), Some(Value::Array(values))) => {
+                    for (i, value) in values.iter().enumerate() {
+                        inside(&format!("{}.{i}", key.name), inner, value)?;
+                    }
+                }
+                // A value whose type differs from its key's is found when the structure is made.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Kind {
+    /// Whether a whole number, or a time in picoseconds, is in the range of the key.
+    #[must_use]
+    pub fn contains(self, value: u64) -> bool {
+        match self {
+            Self::Integer { min, max } | Self::Time { min: Picos(min), max: Picos(max) } => {
+                (min..=max).contains(&value)
+            }
+            _ => false,
+        }
+    }
+
+    /// The words of a choice; empty for other types.
+    #[must_use]
+    pub fn words(self) -> Vec<&'static str> {
+        match self {
+            Self::Choice(words) => words.to_vec(),
+            Self::ChoiceOrNone(words) => [&[NONE], words].concat(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Key {
+    /// The value of the key in a table that lacks it; `tree` has the keys that are present. `None` if it has none, or
+    /// if the reader of the table chooses it.
+    #[must_use]
+    pub fn default(&self, tree: &Tree) -> Option<Value> {
+        match (self.kind, self.absent) {
+            (_, Absent::Required) => None,
+            (_, Absent::Follows(value, _)) => Some(value(tree)),
+            (Kind::Integer { .. }, Absent::Is(text)) => text.parse::<u64>().ok().map(Value::from),
+            (Kind::Boolean, Absent::Is(text)) => Some((text == "true").into()),
+            (Kind::Time { .. }, Absent::Is(text)) => {
+                parse_time(text).ok().map(|time| time.0.into())
+            }
+            (_, Absent::Is(text)) => Some(text.into()),
+            (Kind::Table(inner), Absent::Defaults(_)) => Some(inner.defaults().into()),
+            (Kind::Tables(_) | Kind::Cpus | Kind::Affinity, Absent::Means(_)) => {
+                Some(Value::Array(Vec::new()))
+            }
+            (Kind::Params(_), Absent::Means(_)) => Some(Tree::new().into()),
+            (_, Absent::Defaults(_) | Absent::Means(_)) => None,
+        }
+    }
+}
+
+/// The word of a [`Kind::ChoiceOrNone`] that stands for no table.
+pub const NONE: &str = "none";
+
+/// A structure from some of its fields; all others have the values of absent keys.
+///
+/// # Panics
+/// If `given` lacks a field whose key has no default.
+#[must_use]
+pub fn with_defaults<T: DeserializeOwned>(given: Value) -> T {
+    serde_json::from_value(given).expect("all other keys have legal defaults")
 }
 
 /// Declares a key of a table.
 #[must_use]
 pub const fn key(name: &'static str, kind: Kind, absent: Absent, doc: &'static str) -> Key {
-    Key { name, kind, absent, doc }
+    Key { name, field: name, kind, absent, doc }
 }
 
 /// The type of whole numbers from `min` to `max`.
@@ -157,6 +258,10 @@ pub const fn time(min: Picos, max: Picos) -> Kind {
 
 /// Any time, including 0.
 pub const ANY: Kind = time(Picos::ZERO, LONGEST);
+/// The weight of a domain. The schedulers have the same limits, which `overspin-host` makes sure of.
+pub const WEIGHT: Kind = integer(1, 65_535);
+/// The cap of a domain, in percent of one pCPU.
+pub const CAP: Kind = integer(0, 65_534);
 /// The cost of one operation: more than a second is a typing error.
 pub const COST: Kind = time(Picos::ZERO, SEC);
 
@@ -169,13 +274,15 @@ pub fn expected(key: &Key) -> &'static str {
         | Kind::Scheduler
         | Kind::Machine
         | Kind::Workload
-        | Kind::Choice(_) => "a string",
+        | Kind::Choice(_)
+        | Kind::ChoiceOrNone(_) => "a string",
         Kind::Integer { .. } => "an integer",
         Kind::Boolean => "true or false",
         Kind::Time { .. } => "a time in quotes, such as \"30ms\"",
         Kind::Texts => "an array of strings",
         Kind::Numbers => "an array of integers",
-        Kind::Cpus => "a CPU list or an array of them",
+        Kind::Cpus => "a CPU list or an array of pCPUs",
+        Kind::Affinity => "a CPU list or an array of them",
         Kind::Table(_) | Kind::Params(_) => "a table",
         Kind::Workloads => "a table or an array of tables",
         Kind::Tables(_) => "an array of tables",
@@ -192,7 +299,9 @@ pub fn legal(key: &Key) -> String {
         Kind::Machine => "a name that `overspin list machines` shows".into(),
         Kind::Workload => "a name that `overspin list workloads` shows".into(),
         Kind::Numbers => "whole numbers between brackets, at least one: [0, 1]".into(),
-        Kind::Choice(words) => format!("one of: {}", words.join(", ")),
+        Kind::Choice(_) | Kind::ChoiceOrNone(_) => {
+            format!("one of: {}", key.kind.words().join(", "))
+        }
         Kind::Integer { min, max: u64::MAX } => format!("a whole number from {min}"),
         Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
         Kind::Boolean => "true or false".into(),
@@ -202,7 +311,8 @@ pub fn legal(key: &Key) -> String {
             max
         ),
         Kind::Texts => "texts in quotes between brackets, at least one: [\"2us\", \"10us\"]".into(),
-        Kind::Cpus => {
+        Kind::Cpus => "a list such as \"0-3,6\", or numbers between brackets: [0, 1]".into(),
+        Kind::Affinity => {
             "\"0-3,6\" for all vCPUs, or [\"0-1\", \"2\", …] with one list for each vCPU".into()
         }
         Kind::Table(section) | Kind::Tables(section) => format!("written as {}", section.heading),

@@ -4,8 +4,8 @@
 //!
 //! This crate knows no world, no lock, no scheduler and no workload; they depend on it. A workload
 //! here is therefore the name of its kind with parameters ([`Workload`]); `overspin_workload` gives
-//! them their meaning. The declarations of the keys of scenario files ([`keys`]) are here because
-//! both the kinds and the reader of files use them.
+//! them their meaning. The structures are declared together with their keys in files ([`keys`],
+//! [`parameters!`]): the kinds of workloads, the reader and the writer of files, and the checks of worlds use these tables.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -13,8 +13,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[macro_use]
+mod parameters;
+
 mod attribution;
 mod event;
+mod fault;
 pub mod keys;
 mod measurement;
 mod metric;
@@ -28,6 +32,7 @@ mod workload;
 
 pub use attribution::*;
 pub use event::*;
+pub use fault::Fault;
 pub use measurement::*;
 pub use metric::Metric;
 pub use noise::*;

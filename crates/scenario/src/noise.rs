@@ -1,57 +1,46 @@
 //! Noise of a host: threads of its own, or a control domain, that wake at random for a moment.
 
-use crate::{Host, MS, Picos, Scenario, US};
+use crate::{Host, Picos, Scenario};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use serde::{Deserialize, Serialize};
 
-/// Threads of the host that wake at random, work for a moment and sleep again. The host's scheduler
-/// schedules them as it does vCPUs: a thread that wakes preempts a guest, takes its turn, or waits, by
-/// the scheduler's own rules.
-///
-/// A host without noise is a special case: equal guests that begin together stay in step for ever, and
-/// rare coincidences persist, since nothing disturbs them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Noise {
-    /// Where the threads may run.
-    pub placement: NoisePlacement,
-    /// Mean time that a thread sleeps (exponential).
-    pub every: Picos,
-    /// Mean CPU time of a thread for each wake-up (exponential).
-    pub length: Picos,
-    /// Threads of each pool, for [`NoisePlacement::Anywhere`]; 0 means as many as there are pCPUs.
-    pub vcpus: u32,
-    /// Only on these pCPUs; on all if empty.
-    pub cpus: Vec<u32>,
-    /// Scheduler weight.
-    pub weight: u32,
-}
-
-/// Where the threads of a host's noise may run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NoisePlacement {
-    /// One on each pCPU, and only there, like per-CPU threads of a kernel. To the scheduler, each is a
-    /// domain of its own.
-    PerCpu,
-    /// On all pCPUs of a pool, like the vCPUs of a control domain. To the scheduler, they are one domain.
-    Anywhere,
-}
-
-impl Default for Noise {
-    /// The noise that `overspin measure noise` found in three runs on a quiet machine
+parameters! {
+    /// Noise of a host. Without it, equal guests that begin together stay in step for ever, and rare coincidences
+    /// persist, since nothing disturbs them.
+    ///
+    /// The defaults are the noise that `overspin measure noise` found in three runs on a quiet machine
     /// (`docs/measure.md`); the histograms are in `data/`.
-    fn default() -> Self {
-        Self {
-            placement: NoisePlacement::PerCpu,
-            every: 59 * MS,
-            length: 350 * US,
-            vcpus: 0,
-            cpus: Vec::new(),
-            weight: 256,
-        }
+    #[derive(Eq)]
+    Noise: pub NOISE at "[host.noise]",
+    "Threads of the host, or a control domain, that wake at random, work for a moment and sleep \
+     again; the host's scheduler schedules them like vCPUs. `overspin measure noise` writes \
+     such a table for the machine at hand. Without the table, its defaults apply." {
+        placement: NoisePlacement = ChoiceOrNone(NoisePlacement::WORDS), Is("per-cpu"),
+            "`per-cpu`: a thread on each pCPU, which stays there. `anywhere`: the vCPUs of a control \
+             domain, which may run on any pCPU of their pool. `none`: no noise.";
+        // A draw of 64 bits is at most 45 times the mean.
+        every: Picos = time(US, Picos(LONGEST.0 / 45)), Is("59ms"),
+            "Mean sleep of a thread (exponential).";
+        length: Picos = time(NS, Picos(LONGEST.0 / 45)), Is("350us"),
+            "Mean CPU time of a thread each time that it wakes (exponential).";
+        vcpus: u32 = integer(0, 65_536), Is("0"),
+            "Threads in each pool with `anywhere`; 0 means as many as there are pCPUs.";
+        cpus: Vec<u32> = Cpus, Means("all"), "pCPUs that have noise, such as \"0-3\".";
+        weight: u32 = WEIGHT, Is("256"), "Scheduler weight, as for a domain.";
+    }
+}
+
+defaults!(Noise {});
+
+words! {
+    NoisePlacement, "Where the threads of a host's noise may run." {
+        PerCpu = "per-cpu",
+            "One on each pCPU, and only there, like per-CPU threads of a kernel. To the scheduler, each is a \
+             domain of its own.";
+        Anywhere = "anywhere",
+            "On all pCPUs of a pool, like the vCPUs of a control domain. To the scheduler, they are one domain.";
     }
 }
 
@@ -108,7 +97,7 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::NS;
+    use crate::{MS, NS, US};
 
     /// The default is the mean of the committed histograms, rounded to two digits.
     #[test]

@@ -1,118 +1,91 @@
 //! The scenario: host, domains, locks, workloads, lengths. All times are integer picoseconds.
 
-use crate::{Event, MS, NS, Noise, Picos, US, Workloads};
+use crate::keys::{Whose, with_defaults};
+use crate::{EVENT, Event, Fault, NOISE, Noise, Picos, Tree, Workloads, tree};
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-/// Everything a run depends on besides the seed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Scenario {
-    /// Name, for reports.
-    pub name: String,
-    /// The question that it answers, for reports.
-    pub description: String,
-    /// The machine and its hypervisor.
-    pub host: Host,
-    /// The virtual machines.
-    pub domains: Vec<Domain>,
-    /// The actions of the administrator during the run.
-    pub events: Vec<Event>,
-    /// Stop at this simulated time, finished or not.
-    pub limit: Picos,
-    /// Run up to the limit even if all tasks that end have ended.
-    pub to_the_limit: bool,
-    /// Default seed.
-    pub seed: u64,
+parameters! {
+    /// Everything that a run depends on besides the seed.
+    Scenario: pub SCENARIO at "top level",
+    "The question, and when to stop." {
+        name: String = Text, Means("the file's name"), "Name of the scenario, for reports.";
+        description: String = Text, Is(""), "The question that it answers, for reports.";
+        host: Host = Table(&HOST), Required, "The machine and its hypervisor.";
+        domains as domain: Vec<Domain> = Tables(&DOMAIN), Required,
+            "The virtual machines, one `[[domain]]` each.";
+        events as event: Vec<Event> = Tables(&EVENT), Means("nothing changes"),
+            "Actions of the administrator at simulated times, one `[[event]]` each.";
+        limit: Picos = time(NS, LONGEST), Is("60s"),
+            "Stop at this simulated time, finished or not.";
+        to_the_limit: bool = Boolean, Is("false"),
+            "Go on until the limit, even when all tasks that end have ended.";
+        seed: u64 = integer(0, u64::MAX), Is("1"), "Seed of all randomness; `--seed` overrides it.";
+    }
 }
 
 impl Scenario {
     /// A run of at most `limit`, without a description and without events, with seed 1.
     #[must_use]
     pub fn new(name: impl Into<String>, host: Host, domains: Vec<Domain>, limit: Picos) -> Self {
-        Self {
-            name: name.into(),
-            description: String::new(),
-            host,
-            domains,
-            events: Vec::new(),
-            limit,
-            to_the_limit: false,
-            seed: 1,
-        }
+        let given = json!({ "name": "", "host": { "cores": 1 }, "domains": [] });
+        Self { name: name.into(), host, domains, limit, ..with_defaults(given) }
     }
 }
 
-/// The machine and its hypervisor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Host {
-    /// The machine from which the host takes its costs, where `costs` and `smt_permille` do not override
-    /// them.
-    pub machine: String,
-    /// Sockets.
-    pub sockets: u32,
-    /// Cores in a socket.
-    pub cores: u32,
-    /// Hardware threads in a core.
-    pub threads: u32,
-    /// Speed of a thread while its sibling runs too, in thousandths of full speed.
-    pub smt_permille: u32,
-    /// How the package saves power; `None`: it always runs at full speed.
-    pub governor: Option<Governor>,
-    /// Scheduler or profile, named as in `overspin list schedulers`.
-    pub scheduler: String,
-    /// Scheduler parameters that differ from the profile's.
-    pub params: Settings,
-    /// The costs of operations.
-    pub costs: Costs,
-    /// Interrupts guests that spin for long (Intel's pause-loop exiting, AMD's pause filter); `None`: they
-    /// spin on.
-    pub pause_loop_exiting: Option<PauseLoopExiting>,
-    /// Whether a vCPU in a pause-loop exit yields to a preempted vCPU of its domain (it spins on if there
-    /// is none). The scheduler decides whether that vCPU runs next.
-    pub directed_yield: bool,
-    /// Lets a halting vCPU keep its pCPU for a while; `None`: it gives up the pCPU at once.
-    pub halt_polling: Option<HaltPolling>,
-    /// Lets vCPUs that are about to be preempted finish their critical sections first; `None`: they are
-    /// preempted at once.
-    pub preemption_notification: Option<PreemptionNotification>,
-    /// Pools besides the host's own pool, which has all pCPUs that are in none of these.
-    pub pools: Vec<Pool>,
-    /// Noise of the host; `None`: the host does nothing else.
-    pub noise: Option<Noise>,
-    /// Domains begin at random offsets below this, and the vCPUs of a domain at random offsets after its
-    /// first. Periodic work of tasks begins anywhere in its period. 0: everything begins at once.
-    pub stagger: Picos,
-}
-
-/// Longer than the time slice of Xen's credit (30 ms), so that the slices of two domains may have any phase
-/// to each other.
-const STAGGER: Picos = Picos::ms(40);
-
-impl Default for Host {
-    /// One pCPU, the default scheduler, and none of the options, but with realistic noise and offsets.
-    fn default() -> Self {
-        Self {
-            machine: "generic-2008".into(),
-            sockets: 1,
-            cores: 1,
-            threads: 1,
-            smt_permille: 650,
-            governor: None,
-            scheduler: "credit".into(),
-            params: Settings::new(),
-            costs: Costs::default(),
-            pause_loop_exiting: None,
-            directed_yield: false,
-            halt_polling: None,
-            preemption_notification: None,
-            pools: Vec::new(),
-            noise: Some(Noise::default()),
-            stagger: STAGGER,
-        }
+parameters! {
+    Host: pub HOST at "[host]",
+    "The machine and its hypervisor. It has sockets x cores x threads pCPUs, at most 65536." {
+        machine: String = Machine, Is("generic-2008"),
+            "The machine that provides the costs and `smt_permille` (docs/machines.md), or the file of a profile \
+             (docs/calibrate.md).";
+        sockets: u32 = integer(1, 256), Is("1"), "Sockets.";
+        cores: u32 = integer(1, 4096), Required, "Cores in a socket.";
+        threads: u32 = integer(1, 8), Is("1"), "Hardware threads in a core.";
+        smt_permille: u32 = integer(1, 1000), Is("650"),
+            "Speed of a hardware thread while its sibling runs too, in thousandths of full speed. The default is the \
+             machine's, here `generic-2008`.";
+        /// `None`: they always run at full speed.
+        governor: Option<Governor> = Table(&GOVERNOR), Means("always at full speed"),
+            "Slows down sockets with little load.";
+        scheduler: String = Scheduler, Is("credit"), "Scheduler or scheduler profile.";
+        params as scheduler_params: Settings = Params(Whose::Scheduler), Means("the profile's"),
+            "Parameters that differ from the profile.";
+        costs: Costs = Table(&COSTS), Defaults("the machine's"),
+            "Costs that differ from the machine's.";
+        /// `None`: they spin on.
+        pause_loop_exiting: Option<PauseLoopExiting> = Table(&PAUSE_LOOP_EXITING), Means("they go on spinning"),
+            "Guests that spin for long exit to the hypervisor, which lets others run.";
+        directed_yield: bool = Boolean, Is("false"),
+            "A vCPU that exits yields in favour of a preempted vCPU of its domain; if there is none, it goes on \
+             spinning. `cfs` and `eevdf-6.18` run that vCPU next if this is fair; `eevdf` treats it as a plain yield, \
+             as Linux 6.6 to 6.13 do. With other schedulers, which have no directed yields, it is a plain yield.";
+        /// `None`: it gives up the pCPU at once.
+        halt_polling: Option<HaltPolling> = Table(&HALT_POLLING), Means("no polling"),
+            "A vCPU that halts keeps its pCPU for a while, in case work arrives at once.";
+        /// `None`: they are preempted at once.
+        preemption_notification: Option<PreemptionNotification> = Table(&PREEMPTION_NOTIFICATION), Means("they are preempted at once"),
+            "vCPUs that are about to be preempted may finish their critical sections first.";
+        /// The host's own pool has all pCPUs that are in none of these.
+        pools as pool: Vec<Pool> = Tables(&POOL), Means("one pool"),
+            "Parts of the machine with their own schedulers, one `[[host.pool]]` each.";
+        /// `None`: the host does nothing else.
+        noise: Option<Noise> = Table(&NOISE), Defaults("an empty table"),
+            "The host's own activity; every host has some.";
+        stagger: Picos = ANY, Is("40ms"),
+            "Domains begin at random offsets below this, the first one at 0. The vCPUs of each domain begin at random \
+             offsets after its first. Tasks begin periodic work anywhere in its period. `0`: everything begins at \
+             once, and equal domains stay in step.";
     }
 }
+
+// One pCPU, the default scheduler, and none of the options, but with realistic noise and offsets. An offset may be
+// longer than the time slice of Xen's credit (30 ms), so that the slices of two domains may have any phase to each other.
+defaults!(Host { "cores": 1 });
 
 impl Host {
     /// This host without noise and offsets: for comparison with closed forms, and to see the effect of
@@ -122,6 +95,46 @@ impl Host {
         Self { noise: None, stagger: Picos::ZERO, ..self }
     }
 
+    /// Checks that all values are legal, whatever made the host. Schedulers and their parameters are checked by those who
+    /// know them.
+    ///
+    /// # Errors
+    /// Says which key is wrong.
+    pub fn check(&self) -> Result<(), Fault> {
+        HOST.check(&tree(self))?;
+        let pcpus = self.pcpus();
+        if pcpus > Self::MOST_PCPUS {
+            let Self { sockets, cores, threads, .. } = self;
+            return Err(Fault::new(
+                "cores",
+                format!(
+                    "{sockets} sockets x {cores} cores x {threads} threads are {pcpus} pCPUs, too many"
+                ),
+                format!("a host has at most {} pCPUs", Self::MOST_PCPUS),
+            ));
+        }
+        if let Some(ple) = &self.pause_loop_exiting {
+            let least = ("window", ple.window, PauseLoopExiting::default().window);
+            in_order(least, ple.max).map_err(|fault| fault.within("pause_loop_exiting"))?;
+        }
+        if let Some(polling) = &self.halt_polling {
+            let least = ("start", polling.start, HaltPolling::default().start);
+            in_order(least, polling.max).map_err(|fault| fault.within("halt_polling"))?;
+        }
+        let noisy = self.noise.iter().flat_map(|noise| &noise.cpus);
+        match noisy.into_iter().find(|p| **p >= pcpus) {
+            Some(p) => Err(Fault::new(
+                "noise.cpus",
+                format!("there is no pCPU {p}"),
+                format!("the host has pCPUs 0 to {}", pcpus - 1),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Most pCPUs of a host. The hypervisor has the same limit, which `overspin-host` makes sure of.
+    pub const MOST_PCPUS: u32 = 65_536;
+
     /// Number of hardware threads.
     #[must_use]
     pub fn pcpus(&self) -> u32 {
@@ -129,185 +142,155 @@ impl Host {
     }
 }
 
-/// A package that runs more slowly while little of it is used: a lower clock, and idle states that take
-/// time to leave. It is checked once per interval, for each socket separately.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Governor {
-    /// Time between two checks.
-    pub interval: Picos,
-    /// A socket is quiet if its threads together were busy for less than this since the last check, in
-    /// thousandths of one thread's time.
-    pub busy_permille: u32,
-    /// Speed of a quiet socket, in thousandths of full speed.
-    pub quiet_permille: u32,
+/// Checks that the least window of a vCPU, with its key and its default, is no longer than `max`. If it is the default,
+/// `max` is at fault.
+fn in_order((key, least, default): (&str, Picos, Picos), max: Picos) -> Result<(), Fault> {
+    if least <= max {
+        return Ok(());
+    }
+    let (at, message) = if least == default {
+        ("max", format!("{max} is shorter than the least window, {least}"))
+    } else {
+        (key, format!("{least} is longer than the longest window, {max}"))
+    };
+    Err(Fault::new(at, message, format!("make `{key}` shorter or `max` longer")))
 }
 
-/// Some of the pCPUs, with a scheduler of their own; load in one pool never touches another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pool {
-    /// Name.
-    pub name: String,
-    /// Its pCPUs at the start; never pCPU 0, which stays in the host's own pool.
-    pub cpus: Vec<u32>,
-    /// Scheduler or profile.
-    pub scheduler: String,
-    /// Scheduler parameters that differ from the profile's.
-    pub params: Settings,
-}
-
-/// When a spinning guest exits to the hypervisor: once PAUSE instructions no more than `gap` apart have
-/// gone on for longer than the vCPU's window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PauseLoopExiting {
-    /// The shortest window, and by default that of a vCPU that has just been put on a pCPU.
-    pub window: Picos,
-    /// PAUSEs further apart than this do not form a loop.
-    pub gap: Picos,
-    /// Each exit multiplies the window by this; 1 leaves it unchanged.
-    pub grow: u32,
-    /// Each dispatch of the vCPU divides the window by this; 0 sets it back to `window`.
-    pub shrink: u32,
-    /// Longest window.
-    pub max: Picos,
-    /// Which siblings the host tries in directed yields.
-    pub rules: DirectedYieldRules,
-}
-
-impl Default for PauseLoopExiting {
-    /// The values of KVM on Intel today, at a clock of 2 GHz: 4096 and 128 cycles, and 2^32 cycles at most.
-    fn default() -> Self {
-        Self {
-            window: 2048 * NS,
-            gap: 64 * NS,
-            grow: 2,
-            shrink: 0,
-            max: 2147 * MS,
-            rules: DirectedYieldRules::default(),
-        }
+parameters! {
+    Governor: pub GOVERNOR at "[host.governor]",
+    "A socket with little load slows down: its clock is lower, and its idle states take time to leave." {
+        interval: Picos = time(Picos::us(100), SEC), Is("10ms"), "Time between two checks.";
+        busy_permille: u32 = integer(0, 4_000_000), Is("1000"),
+            "A socket is quiet if its threads together were busy for less than this, in thousandths of one thread's \
+             time.";
+        quiet_permille: u32 = integer(1, 1000), Is("700"),
+            "Speed of a quiet socket, in thousandths of full speed.";
     }
 }
 
-/// Which siblings KVM tries in a directed yield, by the year of the rule. Each rule builds on the one
-/// before.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-pub enum DirectedYieldRules {
-    /// Linux 2.6.39 to 3.5 (commit 217ece6129f2): every sibling that is neither in guest mode nor
-    /// asleep, in turn, until one takes it.
-    #[serde(rename = "2011")]
-    Y2011,
-    /// Linux 3.6 to 3.8 (06e48c510aa3): KVM passes over siblings that are in a pause-loop exit themselves,
-    /// every other time.
-    #[serde(rename = "2012")]
-    Y2012,
-    /// Linux 3.9 (c45c528899c4: at most three refusals) and 3.10 (7bc7ae25b143: only preempted siblings),
-    /// to 4.13.
-    #[serde(rename = "2013")]
-    Y2013,
-    /// Linux 4.14 to 5.2 (199b5763d329, de63ad4cf497): if the spinner is in its kernel, only siblings that
-    /// were preempted in their kernel.
-    #[serde(rename = "2017")]
-    Y2017,
-    /// Linux 5.3 to 5.12 (d73eb57b80b9, 046ddeed0461): also siblings that were woken and have not run yet.
-    #[serde(rename = "2019")]
-    Y2019,
-    /// Linux 5.13 (52acd22faa1a) and later: also siblings that were preempted in user mode and have an
-    /// interrupt pending.
-    #[default]
-    #[serde(rename = "2021")]
-    Y2021,
-}
-
-impl DirectedYieldRules {
-    /// All rules, from the oldest.
-    pub const ALL: [Self; 6] =
-        [Self::Y2011, Self::Y2012, Self::Y2013, Self::Y2017, Self::Y2019, Self::Y2021];
-
-    /// The year, as scenarios write it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Y2011 => "2011",
-            Self::Y2012 => "2012",
-            Self::Y2013 => "2013",
-            Self::Y2017 => "2017",
-            Self::Y2019 => "2019",
-            Self::Y2021 => "2021",
-        }
+parameters! {
+    Pool: pub POOL at "[[host.pool]]",
+    "Some of the pCPUs, with their own scheduler; load in one pool never affects another. The host's own pool, called \
+     `host`, has all pCPUs that are in no other pool, and always pCPU 0." {
+        name: String = Text, Required, "Name; no two pools share one.";
+        cpus: Vec<u32> = Cpus, Means("none at first"), "Its pCPUs, such as \"4-7\".";
+        scheduler: String = Scheduler, Is("credit"), "Scheduler or scheduler profile.";
+        params as scheduler_params: Settings = Params(Whose::Scheduler), Means("the profile's"),
+            "Parameters that differ from the profile.";
     }
 }
 
-/// How long a halting vCPU waits on its pCPU for an event before it gives up the pCPU. This time, its *poll
-/// window*, adapts: it is 0 at first, and then 0 or from `start` to `max`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HaltPolling {
-    /// Longest window. A halt that took longer than this in all makes the window shrink.
-    pub max: Picos,
-    /// First window.
-    pub start: Picos,
-    /// A window grows by this factor if it was too short for a halt of less than `max`.
-    pub grow: u32,
-    /// A window shrinks by this divisor; 0 sets it to 0.
-    pub shrink: u32,
-}
-
-impl Default for HaltPolling {
-    /// The values of KVM on x86 today.
-    fn default() -> Self {
-        Self { max: 200 * US, start: 10 * US, grow: 2, shrink: 2 }
+parameters! {
+    /// When a spinning guest exits to the hypervisor: once PAUSE instructions no more than `gap` apart have gone on for
+    /// longer than the vCPU's window. The defaults are 4096 and 128 cycles, and 2^32 cycles at most.
+    PauseLoopExiting: pub PAUSE_LOOP_EXITING at "[host.pause_loop_exiting]",
+    "When a spinning guest exits to the hypervisor, as on Intel, and which vCPUs the host then tries; an empty table \
+     is KVM's current setting on a clock of 2 GHz. For Xen, use `grow = 1`. If `host.costs.spin_iteration` is above \
+     the gap, nothing ever exits." {
+        window: Picos = time(NS, SEC), Is("2048ns"),
+            "Longest loop of PAUSEs of a vCPU that was just put on a pCPU.";
+        gap: Picos = time(Picos::ZERO, SEC), Is("64ns"),
+            "PAUSEs further apart than this do not form a loop.";
+        grow: u32 = integer(1, 1000), Follows(growth, "2, or 1 with rules before 2014"),
+            "The window of a vCPU is multiplied by this at each exit; 1 leaves it unchanged, as KVM did until Linux \
+             3.17.";
+        shrink: u32 = integer(0, 1000), Is("0"),
+            "The window is divided by this when the vCPU is put on a pCPU; 0 resets it to `window`.";
+        max: Picos = time(NS, Picos::sec(10)), Is("2147ms"), "Longest window.";
+        rules: DirectedYieldRules = Choice(DirectedYieldRules::WORDS), Is("2021"),
+            "With `directed_yield`, the vCPUs that KVM tries, by the year in which the rule was added: every sibling \
+             that is not in guest mode or asleep (`2011`), spinners every other time (`2012`), only preempted ones \
+             and at most three refusals (`2013`), only those preempted in their kernel (`2017`), also those that were \
+             just woken (`2019`), or preempted in user mode with an interrupt pending (`2021`).";
     }
 }
 
-/// What the hypervisor does before it preempts a vCPU in favour of another: it opens a *window* in which
-/// the guest may finish its critical sections and then give up the pCPU itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PreemptionNotification {
-    /// Which guests' vCPUs get windows.
-    pub guests: NotifiedGuests,
-    /// How the guest learns of it.
-    pub protocol: NotificationProtocol,
-    /// Longest window: a vCPU that has not given up by then is preempted by force.
-    pub window: Picos,
-    /// Number of windows in a row that end by force, after which a vCPU gets none for `back_off`.
-    pub strikes: u32,
-    /// How long such a vCPU gets no window.
-    pub back_off: Picos,
+defaults!(PauseLoopExiting {});
+
+/// By how much windows grow: not at all before 2014 (Linux 3.18, commit b4a2d31da812).
+fn growth(tree: &Tree) -> Value {
+    let rules = tree.get("rules").map(DirectedYieldRules::deserialize);
+    let early = matches!(rules, Some(Ok(rules)) if rules <= DirectedYieldRules::Y2013);
+    Value::from(if early { 1 } else { 2 })
 }
 
-impl Default for PreemptionNotification {
-    /// The protocol of 2005 with the necessary bounds: kernels hold locks for tens of microseconds, so a
-    /// millisecond is ample.
-    fn default() -> Self {
-        Self {
-            guests: NotifiedGuests::Smp,
-            protocol: NotificationProtocol::Upcall,
-            window: MS,
-            strikes: 3,
-            back_off: 100 * MS,
-        }
+words! {
+    #[derive(Default, PartialOrd, Ord, Hash)]
+    DirectedYieldRules, "Which siblings KVM tries in a directed yield, by the year of the rule. Each rule builds on the one \
+     before." {
+        Y2011 = "2011",
+            "Linux 2.6.39 to 3.5 (commit 217ece6129f2): every sibling that is neither in guest mode nor asleep, in \
+             turn, until one takes it.";
+        Y2012 = "2012",
+            "Linux 3.6 to 3.8 (06e48c510aa3): KVM passes over siblings that are in a pause-loop exit themselves, \
+             every other time.";
+        Y2013 = "2013",
+            "Linux 3.9 (c45c528899c4: at most three refusals) and 3.10 (7bc7ae25b143: only preempted siblings), to \
+             4.13.";
+        Y2017 = "2017",
+            "Linux 4.14 to 5.2 (199b5763d329, de63ad4cf497): if the spinner is in its kernel, only siblings that were \
+             preempted in their kernel.";
+        Y2019 = "2019",
+            "Linux 5.3 to 5.12 (d73eb57b80b9, 046ddeed0461): also siblings that were woken and have not run yet.";
+        #[default]
+        Y2021 = "2021",
+            "Linux 5.13 (52acd22faa1a) and later: also siblings that were preempted in user mode and have an \
+             interrupt pending.";
     }
 }
 
-/// Which guests' vCPUs the host asks before it preempts them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NotifiedGuests {
-    /// Guests with several vCPUs: a lone vCPU has no sibling that waits for its locks.
-    Smp,
-    /// All guests.
-    All,
+parameters! {
+    HaltPolling: pub HALT_POLLING at "[host.halt_polling]",
+    "How long a vCPU that halts or blocks waits on its pCPU, as long as no other vCPU waits for that; an empty table \
+     is KVM's setting on x86. This time, the poll window of the vCPU, is 0 at first." {
+        max: Picos = time(NS, SEC), Is("200us"),
+            "Longest poll window. After a halt that took longer in all, the window shrinks.";
+        start: Picos = time(NS, SEC), Is("10us"), "Least poll window other than 0.";
+        grow: u32 = integer(1, 1000), Is("2"),
+            "A window that was too short for a halt of less than `max` is multiplied by this.";
+        shrink: u32 = integer(0, 1000), Is("2"),
+            "A shrinking window is divided by this; 0, or a result below `start`, makes it 0.";
+    }
 }
 
-/// How a guest learns that it is to be preempted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NotificationProtocol {
-    /// By an interrupt, in any case; the handler gives up at once if no lock is held.
-    Upcall,
-    /// The hypervisor reads the count of held locks, which the guest keeps in a shared page. If it is 0,
-    /// the hypervisor preempts at once; otherwise it sets a flag that the last unlock checks.
-    Deferral,
+defaults!(HaltPolling {});
+
+parameters! {
+    /// What the hypervisor does before it preempts a vCPU in favour of another. Kernels hold locks for tens of microseconds, so a millisecond is ample.
+    PreemptionNotification: pub PREEMPTION_NOTIFICATION at "[host.preemption_notification]",
+    "A window before another vCPU preempts a vCPU. In it, the guest releases its locks and then gives up the pCPU; an \
+     empty table is the protocol of 2005." {
+        guests: NotifiedGuests = Choice(NotifiedGuests::WORDS), Is("smp"),
+            "Guests that get windows: those with several vCPUs, or all.";
+        protocol: NotificationProtocol = ChoiceOrNone(NotificationProtocol::WORDS), Is("upcall"),
+            "`upcall`: an interrupt tells the guest, which gives up the pCPU at once if it holds no lock. `deferral`: \
+             the hypervisor looks at the guest's count of held locks, and opens a window only if there are any. \
+             `none`: as without this table.";
+        window: Picos = time(US, Picos::ms(10)), Is("1ms"),
+            "Longest window; after it the vCPU is preempted by force.";
+        strikes: u32 = integer(1, 1000), Is("3"),
+            "After this many windows in a row that end by force, a vCPU gets none for `back_off`.";
+        back_off: Picos = ANY, Is("100ms"), "Time for which it then gets none.";
+    }
+}
+
+defaults!(PreemptionNotification {});
+
+words! {
+    NotifiedGuests, "Which guests' vCPUs the host asks before it preempts them." {
+        Smp = "smp", "Guests with several vCPUs: a lone vCPU has no sibling that waits for its locks.";
+        All = "all", "All guests.";
+    }
+}
+
+words! {
+    NotificationProtocol, "How a guest learns that it is to be preempted." {
+        Upcall = "upcall",
+            "By an interrupt, in any case; the handler gives up at once if no lock is held.";
+        Deferral = "deferral",
+            "The hypervisor reads the count of held locks, which the guest keeps in a shared page. If it is 0, \
+             the hypervisor preempts at once; otherwise it sets a flag that the last unlock checks.";
+    }
 }
 
 /// Parameters of a scheduler by name; the names depend on the scheduler.
@@ -327,99 +310,69 @@ pub enum Setting {
     Word(String),
 }
 
-/// The costs of operations on this machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Costs {
-    /// Load or store that hits this core's cache.
-    pub cache_hit: Picos,
-    /// Extra cost of an atomic read-modify-write on a line that this core owns.
-    pub atomic: Picos,
-    /// A line comes from the sibling thread, or from the cache level that the threads of the core share.
-    pub same_core: Picos,
-    /// A line comes from another core of the socket.
-    pub cross_core: Picos,
-    /// A line comes from another socket.
-    pub cross_socket: Picos,
-    /// One iteration of a spin loop (load, compare, pause).
-    pub spin_iteration: Picos,
-    /// Memory fence.
-    pub fence: Picos,
-    /// The hypervisor switches from one vCPU to another.
-    pub context_switch: Picos,
-    /// What a switch takes beyond `context_switch` if the vCPU that leaves did not ask for it: it has to exit first.
-    /// (Records from before this cost existed do not have it.)
-    #[serde(default)]
-    pub preemption: Picos,
-    /// A guest enters and leaves the hypervisor.
-    pub hypercall: Picos,
-    /// A guest enters the hypervisor because it spins (pause-loop exit) and returns, without the host's
-    /// work in between.
-    pub pause_loop_exit: Picos,
-    /// The host tries a directed yield; counted from when it has the locks of both run queues.
-    pub yield_to: Picos,
-    /// From sending an interprocessor interrupt to its arrival.
-    pub ipi: Picos,
-    /// A timer of a guest that ends while its pCPU is idle is late by this: the pCPU has to leave its sleep first.
-    /// (Records from before this cost existed do not have it.)
-    #[serde(default)]
-    pub timer: Picos,
-    /// A guest takes an interrupt (entry and exit).
-    pub interrupt: Picos,
-    /// Work lost to cold caches after a vCPU moved to another core.
-    pub migration: Picos,
-}
-
-impl Default for Costs {
-    /// The machine `generic-2008` (`docs/machines.md`).
-    fn default() -> Self {
-        Self {
-            cache_hit: Picos(500),
-            atomic: 8 * NS,
-            same_core: 10 * NS,
-            cross_core: 60 * NS,
-            cross_socket: 120 * NS,
-            spin_iteration: 20 * NS,
-            fence: 8 * NS,
-            context_switch: 2 * US,
-            preemption: Picos::ZERO,
-            hypercall: 500 * NS,
-            pause_loop_exit: 620 * NS,
-            yield_to: 500 * NS,
-            ipi: US,
-            timer: Picos::ZERO,
-            interrupt: US,
-            migration: 50 * US,
-        }
+parameters! {
+    /// The costs of operations on this machine.
+    Costs: pub COSTS at "[host.costs]",
+    "The costs of operations. The defaults are those of `host.machine`, here `generic-2008`; values \
+     given here override them." {
+        // With this cost or that of a spin at 0, an endless loop would use no simulated time.
+        cache_hit: Picos = time(Picos(1), SEC), Is("500ps"),
+            "Load or store that hits this core's cache.";
+        atomic: Picos = COST, Is("8ns"),
+            "Extra cost of an atomic operation on a line that this core owns.";
+        same_core: Picos = COST, Is("10ns"),
+            "A line comes from the sibling thread or the core's own shared level.";
+        cross_core: Picos = COST, Is("60ns"), "A line comes from another core of the socket.";
+        cross_socket: Picos = COST, Is("120ns"), "A line comes from another socket.";
+        spin_iteration: Picos = time(Picos(1), SEC), Is("20ns"),
+            "One iteration of a spin loop: load, compare, pause.";
+        fence: Picos = COST, Is("8ns"), "Memory fence.";
+        context_switch: Picos = COST, Is("2us"),
+            "The hypervisor switches from one vCPU to another.";
+        preemption: Picos = COST, Is("0ns"),
+            "What a switch takes beyond `context_switch` if the vCPU that leaves did not ask for it: its exit.";
+        hypercall: Picos = COST, Is("500ns"), "A guest enters and leaves the hypervisor.";
+        pause_loop_exit: Picos = COST, Is("620ns"),
+            "A guest exits to the hypervisor and comes back because it spins.";
+        yield_to: Picos = COST, Is("500ns"),
+            "The host tries a directed yield. It holds the locks of both run queues for this time, and waits \
+             for them before.";
+        ipi: Picos = COST, Is("1us"), "From sending an interprocessor interrupt to its arrival.";
+        timer: Picos = COST, Is("0ns"),
+            "A timer of a guest that ends while its pCPU is idle is late by this time. It comes on top of `ipi` and \
+             `context_switch`.";
+        interrupt: Picos = COST, Is("1us"), "A guest takes an interrupt: entry and exit.";
+        migration: Picos = COST, Is("50us"),
+            "Work lost to cold caches after a vCPU moved to another core.";
     }
 }
 
-/// A virtual machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Domain {
-    /// Name.
-    pub name: String,
-    /// Number of vCPUs.
-    pub vcpus: u32,
-    /// Scheduler weight.
-    pub weight: u32,
-    /// Maximum CPU time, in percent of one pCPU; 0 is no cap.
-    pub cap: u32,
-    /// Parameters that the host's scheduler has for domains, besides weight and cap.
-    pub params: Settings,
-    /// Pool in which it starts: 0 is the host's own, `k` the `k`-th of `Host::pools`.
-    pub pool: u32,
-    /// vCPU k may run on `affinity[k]` (all pCPUs if the list is empty).
-    pub affinity: Vec<Vec<u32>>,
-    /// Lock algorithm of its kernel, named as in `overspin list locks`.
-    pub lock: String,
-    /// Wait-loop iterations before the slow path of a blocking lock.
-    pub spin_budget: Option<u32>,
-    /// Whether paravirtual locks behave as on bare hardware.
-    pub nopvspin: bool,
-    /// Its kernel.
-    pub kernel: Kernel,
-    /// Its workloads.
-    pub workload: Workloads,
+defaults!(Costs {});
+
+parameters! {
+    Domain: pub DOMAIN at "[[domain]]",
+    "A virtual machine." {
+        name: String = Text, Means("`domain0`, `domain1`, …"), "Name; no two domains share one.";
+        vcpus: u32 = integer(1, 65_536), Required, "vCPUs; not more than the lock can serve.";
+        weight: u32 = WEIGHT, Is("256"), "Scheduler weight.";
+        cap: u32 = CAP, Is("0"),
+            "Most CPU time in percent of one pCPU, at most 100 x vcpus; 0 means no cap.";
+        params as scheduler_params: Settings = Params(Whose::Domain), Means("the scheduler's"),
+            "Parameters of the host's scheduler for domains.";
+        /// As data, 0 is the host's own, and `k` the `k`-th of [`Host::pools`].
+        pool: u32 = Text, Follows(|_| Value::from(0), "the host's own"),
+            "Pool in which it starts; `host` is the host's own.";
+        /// As data, vCPU `k` may run on `affinity[k]`; on all pCPUs if the list is empty.
+        affinity: Vec<Vec<u32>> = Affinity, Means("all pCPUs"),
+            "Where vCPUs may run: one list such as \"0-3,6\" for all of them, or an array with a list for each.";
+        lock: String = Lock, Required, "Lock algorithm of its kernel.";
+        spin_budget: Option<u32> = integer(0, u32::MAX as u64), Means("the lock's own"),
+            "Wait-loop iterations before a blocking lock blocks.";
+        nopvspin: bool = Boolean, Is("false"),
+            "Paravirtual locks behave as on bare hardware: their waiters never sleep.";
+        kernel: Kernel = Table(&KERNEL), Defaults("as below"), "Its kernel.";
+        workload: Workloads = Workloads, Required, "What it does.";
+    }
 }
 
 impl Domain {
@@ -431,52 +384,130 @@ impl Domain {
         lock: impl Into<String>,
         workload: impl Into<Workloads>,
     ) -> Self {
-        Self {
-            name: name.into(),
-            vcpus,
-            weight: 256,
-            cap: 0,
-            params: Settings::new(),
-            pool: 0,
-            affinity: Vec::new(),
-            lock: lock.into(),
-            spin_budget: None,
-            nopvspin: false,
-            kernel: Kernel::default(),
-            workload: workload.into(),
-        }
+        let (name, lock, workload) = (name.into(), lock.into(), workload.into());
+        // The workload may be long, so it takes no way through data.
+        let given = json!({ "name": name, "vcpus": vcpus, "lock": lock, "workload": [] });
+        Self { workload, ..with_defaults(given) }
+    }
+
+    /// Checks that all values are legal, whatever made the domain. Its lock and its workloads are checked by those who know
+    /// them.
+    ///
+    /// # Errors
+    /// Says which key is wrong.
+    pub fn check(&self) -> Result<(), Fault> {
+        DOMAIN.check(&tree(self))
     }
 }
 
-/// The guest kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Kernel {
-    /// Timer ticks per second on a busy vCPU; 0 is tickless.
-    pub hz: u32,
-    /// Switch from one task to another.
-    pub task_switch: Picos,
-    /// Run time of a tick handler.
-    pub tick_work: Picos,
-    /// A waking task preempts one that is ahead by more than this.
-    pub wakeup_granularity: Picos,
-    /// A tick preempts a task that is ahead of the first waiting one by more than this. A task that slept
-    /// gets a credit of at most four slices.
-    pub slice: Picos,
-    /// Time between two lines of `vmstat`; `None`: it does not run.
-    pub vmstat: Option<Picos>,
+parameters! {
+    /// The guest kernel.
+    ///
+    /// The defaults are Linux 2.6.26 on four CPUs: a scheduling latency of 20 ms scaled by 1 + log2(4) = 60 ms,
+    /// which is the credit of a sleeper and four slices; a wake-up granularity of 10 ms, scaled.
+    Kernel: pub KERNEL at "[domain.kernel]",
+    "The kernel of the domain above." {
+        hz: u32 = integer(0, 10_000), Is("1000"),
+            "Timer ticks a second on a busy vCPU; 0 means tickless.";
+        task_switch: Picos = COST, Is("2us"), "Switch from one task to another.";
+        tick_work: Picos = time(Picos::ZERO, Picos::us(100)), Is("2us"),
+            "Time that a tick handler takes.";
+        wakeup_granularity: Picos = time(Picos::ZERO, Picos::sec(10)), Is("30ms"),
+            "A waking task preempts one that is ahead of it by more than this.";
+        /// A task that slept gets a credit of at most four slices.
+        slice: Picos = time(Picos::ZERO, Picos::sec(10)), Is("15ms"),
+            "A tick preempts a task that is ahead of a waiting one by more than this.";
+        /// `None`: it does not run.
+        vmstat: Option<Picos> = time(MS, LONGEST), Means("it does not run"),
+            "Time between two lines of `vmstat`, which is printed with the results.";
+    }
 }
 
-impl Default for Kernel {
-    /// Linux 2.6.26 on four CPUs: a scheduling latency of 20 ms scaled by 1 + log2(4) = 60 ms,
-    /// which is the credit of a sleeper and four slices; a wake-up granularity of 10 ms, scaled.
-    fn default() -> Self {
-        Self {
-            hz: 1000,
-            task_switch: 2 * US,
-            tick_work: 2 * US,
-            wakeup_granularity: 30 * MS,
-            slice: 15 * MS,
-            vmstat: None,
+defaults!(Kernel {});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{Absent, Kind, Section};
+    use crate::{COSTS, Costs, MS, NOISE};
+    use alloc::string::ToString;
+    use alloc::vec;
+    use core::fmt::Debug;
+
+    /// Removes one field after the other, as a record from before its key lacks it, and reads the rest.
+    fn lacks_one_by_one<T: Serialize + for<'a> Deserialize<'a> + PartialEq + Debug>(
+        of: &T,
+        keys: &Section,
+    ) {
+        for key in keys.keys {
+            let mut tree = tree(of);
+            assert!(tree.remove(key.field).is_some(), "`{}` is no field", key.field);
+            match serde_json::from_value::<T>(tree.clone().into()) {
+                Ok(read) => assert_eq!(&read, of, "{}", key.field),
+                // A file's reader gives names to domains.
+                Err(error) => {
+                    assert!(matches!(key.absent, Absent::Required) || key.field == "name");
+                    assert!(error.to_string().contains(key.field), "{error}");
+                }
+            }
+            // A field holds all that its key allows.
+            if let Kind::Integer { min, max } | Kind::Time { min: Picos(min), max: Picos(max) } =
+                key.kind
+            {
+                for bound in [min, max] {
+                    tree.insert(key.field.into(), bound.into());
+                    assert!(
+                        serde_json::from_value::<T>(tree.clone().into()).is_ok(),
+                        "{}",
+                        key.field
+                    );
+                    assert_eq!(keys.check(&tree), Ok(()), "{}", key.field);
+                }
+            }
         }
+    }
+
+    #[test]
+    fn a_field_that_a_record_lacks_has_its_default() {
+        lacks_one_by_one(&Host::default(), &HOST);
+        lacks_one_by_one(&Noise::default(), &NOISE);
+        lacks_one_by_one(&Costs::default(), &COSTS);
+        lacks_one_by_one(&PauseLoopExiting::default(), &PAUSE_LOOP_EXITING);
+        lacks_one_by_one(&HaltPolling::default(), &HALT_POLLING);
+        lacks_one_by_one(&PreemptionNotification::default(), &PREEMPTION_NOTIFICATION);
+        lacks_one_by_one(&Kernel::default(), &KERNEL);
+        lacks_one_by_one(&Domain::new("d", 1, "ticket", Workloads(Vec::new())), &DOMAIN);
+        lacks_one_by_one(&with_defaults::<Governor>(json!({})), &GOVERNOR);
+        lacks_one_by_one(&with_defaults::<Pool>(json!({ "name": "p" })), &POOL);
+        let early =
+            PauseLoopExiting { rules: DirectedYieldRules::Y2012, grow: 1, ..Default::default() };
+        let mut lacks_growth = tree(&early);
+        lacks_growth.remove("grow");
+        assert_eq!(serde_json::from_value::<PauseLoopExiting>(lacks_growth.into()).unwrap(), early);
+    }
+
+    #[test]
+    fn what_is_none_stays_none_and_what_is_unknown_is_left_out() {
+        let host = Host::default().undisturbed();
+        let mut tree = tree(&host);
+        assert_eq!(tree["noise"], Value::Null);
+        tree.insert("of-a-later-version".into(), 7.into());
+        assert_eq!(serde_json::from_value::<Host>(tree.into()).unwrap(), host);
+    }
+
+    /// The ranges of keys hold whatever made the value.
+    #[test]
+    fn faults_name_their_key() {
+        let costs = Costs { atomic: Picos::sec(2), ..Costs::default() };
+        let fault = Host { costs, ..Host::default() }.check().unwrap_err();
+        assert_eq!(fault.key, "costs.atomic");
+        assert!(fault.message.contains("2s") && fault.help.contains("0 to 1s"), "{fault}");
+        let noise = Noise { cpus: vec![1], ..Noise::default() };
+        let fault = Host { noise: Some(noise), ..Host::default() }.check().unwrap_err();
+        assert_eq!(fault.key, "noise.cpus");
+        let polling = HaltPolling { max: MS / 1000, ..HaltPolling::default() };
+        let fault = Host { halt_polling: Some(polling), ..Host::default() }.check().unwrap_err();
+        assert_eq!(fault.key, "halt_polling.max");
+        assert_eq!(Host::default().check(), Ok(()));
     }
 }

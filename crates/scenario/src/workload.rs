@@ -4,6 +4,8 @@
 //! `overspin_workload`, or of another crate. So a program can read, compare and write a scenario without
 //! knowing the kind. A program that knows the kind gets the parameters as a type: see [`Workload::get`].
 
+use crate::keys::Absent::{Means, Required};
+use crate::keys::{Kind, Section, key};
 use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec;
@@ -37,6 +39,30 @@ pub struct Workload {
     pub parameters: Tree,
 }
 
+/// The keys of every workload, besides those of its kind.
+pub const WORKLOAD: Section = Section {
+    heading: "[domain.workload]",
+    doc: "What the tasks of the domain do. With `[[domain.workload]]` tables, the domain does several things side by side, \
+     each with its own tasks and locks. The names of these then begin with their workload: `ping/ping`, \
+     `kernbench/dcache`. Further keys depend on the kind.",
+    keys: &[
+        key("kind", Kind::Workload, Required, "The kind of workload."),
+        key(
+            "name",
+            Kind::Text,
+            Means("its kind"),
+            "Its name among several; no two workloads of a domain share a name.",
+        ),
+        key(
+            "vcpus",
+            Kind::Numbers,
+            Means("all"),
+            "vCPUs that its tasks may use, such as [0, 1]. A workload with a thread on each vCPU then has one on each of \
+         these.",
+        ),
+    ],
+};
+
 impl Workload {
     /// Its parameters as a type, if it is of this kind and the parameters fit.
     #[must_use]
@@ -56,8 +82,10 @@ impl Workload {
     }
 }
 
-fn tree<P: Parameters>(parameters: &P) -> Tree {
-    match serde_json::to_value(parameters) {
+/// A structure as data.
+#[must_use]
+pub fn tree(structure: &impl Serialize) -> Tree {
+    match serde_json::to_value(structure) {
         Ok(Value::Object(tree)) => tree,
         // If the parameters of a kind are not a structure of plain data, a world refuses the workload when
         // it reads them.

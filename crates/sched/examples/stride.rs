@@ -22,8 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Err(error) = schedulers.find("strude") {
         println!("{error}");
     }
-    let params = Params::default().with("quantum", ParamValue::Time(QUANTUM));
-    let mut h = Hypervisor::new(Topology::flat(1), schedulers.make("stride", &params)?);
+    let quantum = QUANTUM.time_in(&Params::default());
+    let mut h = Hypervisor::new(Topology::flat(1), schedulers.make("stride", &Params::default())?);
     let (mut now, mut actions) = (Nanos::ZERO, Vec::new());
     h.start(now, &mut actions);
     let vcpus = [256, 768].map(|weight| {
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // With one pCPU and no timers except slices, each pass lasts a quantum.
         h.schedule(now, PcpuId(0), &mut actions);
         h.context_saved(now, PcpuId(0), &mut actions);
-        now += QUANTUM;
+        now += quantum;
     }
     let ran = vcpus.map(|v| h.run_times(v, now).running / Nanos::MS);
     println!("in a second, weights 256 and 768 ran {} and {} ms", ran[0], ran[1]);

@@ -2,22 +2,17 @@
 
 use crate::bvt;
 use crate::cosched;
-use crate::credit::{self, Credit, Profile};
+use crate::credit::{Credit, Profile};
 use crate::credit2;
 use crate::linux;
 use crate::null;
-use crate::params::ParamInfo;
 use crate::registry::{MakeScheduler, SchedulerInfo};
 use crate::round_robin;
 use crate::rtds;
 use crate::sedf;
 use alloc::boxed::Box;
 
-const fn credit(
-    profile: &'static Profile,
-    params: &'static [ParamInfo],
-    make: MakeScheduler,
-) -> SchedulerInfo {
+const fn credit(profile: &'static Profile, make: MakeScheduler) -> SchedulerInfo {
     SchedulerInfo::new(profile.name, make)
         .brief(profile.brief)
         .source(profile.source)
@@ -25,22 +20,14 @@ const fn credit(
         .weights(true)
         .caps(true)
         .ticks(true)
-        .params(params)
+        .params(profile.params)
 }
 
 pub(crate) static BUILTIN: &[SchedulerInfo] = &[
-    credit(&Profile::TODAY, credit::TODAY_PARAMS, &|p| {
-        Ok(Box::new(Credit::new(&Profile::TODAY, p)?))
-    }),
-    credit(&Profile::Y2016, credit::Y2016_PARAMS, &|p| {
-        Ok(Box::new(Credit::new(&Profile::Y2016, p)?))
-    }),
-    credit(&Profile::Y2013, credit::Y2013_PARAMS, &|p| {
-        Ok(Box::new(Credit::new(&Profile::Y2013, p)?))
-    }),
-    credit(&Profile::Y2008, credit::Y2008_PARAMS, &|p| {
-        Ok(Box::new(Credit::new(&Profile::Y2008, p)?))
-    }),
+    credit(&Profile::TODAY, &|p| Ok(Box::new(Credit::new(&Profile::TODAY, p)?))),
+    credit(&Profile::Y2016, &|p| Ok(Box::new(Credit::new(&Profile::Y2016, p)?))),
+    credit(&Profile::Y2013, &|p| Ok(Box::new(Credit::new(&Profile::Y2013, p)?))),
+    credit(&Profile::Y2008, &|p| Ok(Box::new(Credit::new(&Profile::Y2008, p)?))),
     credit2::TODAY,
     credit2::Y2016,
     credit2::Y2013,

@@ -1,5 +1,8 @@
 //! Parameters of schedulers by name. Files and command lines can set the parameters of any
 //! scheduler, and lists and documents can be generated from them.
+//!
+//! A scheduler declares each parameter once, as a [`ParamInfo`] with its range, default and meaning, and reads it through
+//! the same declaration: [`ParamInfo::time_in`] and its siblings.
 
 use crate::error::SchedError;
 use crate::time::Nanos;
@@ -32,40 +35,172 @@ pub enum ParamKind {
     Word(&'static [&'static str]),
 }
 
-/// A parameter, for lists, documents and checks.
+/// A parameter, for lists, documents and checks, and for the scheduler itself.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamInfo {
     /// Name.
     pub key: &'static str,
     /// The kind of value that it takes.
     pub kind: ParamKind,
-    /// The default, in words; times have their unit.
-    pub default: &'static str,
+    /// Its value if it is not set.
+    pub default: ParamDefault,
     /// One sentence: what it does.
     pub doc: &'static str,
 }
 
+/// What a parameter is if it is not set. It is displayed as lists show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParamDefault {
+    value: Preset,
+    words: Words,
+}
+
+/// The value of a parameter that is not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Preset {
+    Time(Nanos),
+    Number(i64),
+    Flag(bool),
+    Word(&'static str),
+}
+
+/// What lists say of a default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Words {
+    /// The value.
+    Value,
+    /// The value, followed by this text.
+    And(&'static str),
+    /// This text.
+    Instead(&'static str),
+}
+
 impl ParamInfo {
-    pub(crate) const fn time(
+    const fn new(key: &'static str, kind: ParamKind, value: Preset, doc: &'static str) -> Self {
+        Self { key, kind, default: ParamDefault { value, words: Words::Value }, doc }
+    }
+
+    /// A time.
+    #[must_use]
+    pub const fn time(
         key: &'static str,
         (min, max): (Nanos, Nanos),
-        default: &'static str,
+        default: Nanos,
         doc: &'static str,
     ) -> Self {
-        Self { key, kind: ParamKind::Time { min, max }, default, doc }
+        Self::new(key, ParamKind::Time { min, max }, Preset::Time(default), doc)
     }
 
-    pub(crate) const fn number(
+    /// A whole number.
+    #[must_use]
+    pub const fn number(
         key: &'static str,
         (min, max): (i64, i64),
+        default: i64,
+        doc: &'static str,
+    ) -> Self {
+        Self::new(key, ParamKind::Number { min, max }, Preset::Number(default), doc)
+    }
+
+    /// On or off.
+    #[must_use]
+    pub const fn flag(key: &'static str, default: bool, doc: &'static str) -> Self {
+        Self::new(key, ParamKind::Flag, Preset::Flag(default), doc)
+    }
+
+    /// One of these words.
+    #[must_use]
+    pub const fn word(
+        key: &'static str,
+        words: &'static [&'static str],
         default: &'static str,
         doc: &'static str,
     ) -> Self {
-        Self { key, kind: ParamKind::Number { min, max }, default, doc }
+        Self::new(key, ParamKind::Word(words), Preset::Word(default), doc)
     }
 
-    pub(crate) const fn flag(key: &'static str, default: &'static str, doc: &'static str) -> Self {
-        Self { key, kind: ParamKind::Flag, default, doc }
+    /// Lists show the default followed by these words.
+    #[must_use]
+    pub const fn and(mut self, words: &'static str) -> Self {
+        self.default.words = Words::And(words);
+        self
+    }
+
+    /// Lists show the default as these words.
+    #[must_use]
+    pub const fn shown_as(mut self, words: &'static str) -> Self {
+        self.default.words = Words::Instead(words);
+        self
+    }
+
+    /// The parameter with another default.
+    pub(crate) const fn by_default(mut self, value: Preset) -> Self {
+        self.default.value = value;
+        self
+    }
+
+    /// The time that `params` set, or the default.
+    ///
+    /// # Panics
+    /// If it is not a time.
+    #[must_use]
+    pub fn time_in(&self, params: &Params) -> Nanos {
+        let Preset::Time(default) = self.default.value else {
+            panic!("`{}` is not a time", self.key)
+        };
+        params.time(self.key).unwrap_or(default)
+    }
+
+    /// The number that `params` set, or the default.
+    ///
+    /// # Panics
+    /// If it is not a number.
+    #[must_use]
+    pub fn number_in(&self, params: &Params) -> i64 {
+        let Preset::Number(default) = self.default.value else {
+            panic!("`{}` is not a number", self.key)
+        };
+        params.number(self.key).unwrap_or(default)
+    }
+
+    /// The flag that `params` set, or the default.
+    ///
+    /// # Panics
+    /// If it is not a flag.
+    #[must_use]
+    pub fn flag_in(&self, params: &Params) -> bool {
+        let Preset::Flag(default) = self.default.value else {
+            panic!("`{}` is not a flag", self.key)
+        };
+        params.flag(self.key).unwrap_or(default)
+    }
+
+    /// The word that `params` set, or the default.
+    ///
+    /// # Panics
+    /// If it is not a word.
+    #[must_use]
+    pub fn word_in<'a>(&self, params: &'a Params) -> &'a str {
+        let Preset::Word(default) = self.default.value else {
+            panic!("`{}` is not a word", self.key)
+        };
+        params.word(self.key).unwrap_or(default)
+    }
+}
+
+impl fmt::Display for ParamDefault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let more = match self.words {
+            Words::Instead(words) => return f.write_str(words),
+            Words::And(words) => words,
+            Words::Value => "",
+        };
+        match self.value {
+            Preset::Time(time) => write!(f, "{time}{more}"),
+            Preset::Number(number) => write!(f, "{number}{more}"),
+            Preset::Flag(flag) => write!(f, "{flag}{more}"),
+            Preset::Word(word) => write!(f, "{word}{more}"),
+        }
     }
 }
 
@@ -217,13 +352,8 @@ mod tests {
     use super::*;
 
     const KNOWN: &[ParamInfo] = &[
-        ParamInfo {
-            key: "slice",
-            kind: ParamKind::Time { min: Nanos(1), max: Nanos(10) },
-            default: "5 ns",
-            doc: "",
-        },
-        ParamInfo { key: "mode", kind: ParamKind::Word(&["a", "b"]), default: "a", doc: "" },
+        ParamInfo::time("slice", (Nanos(1), Nanos(10)), Nanos(5), ""),
+        ParamInfo::word("mode", &["a", "b"], "a", ""),
     ];
 
     #[test]
@@ -235,6 +365,12 @@ mod tests {
         assert_eq!(params.check("x", KNOWN), Ok(()));
         assert_eq!((params.time("slice"), params.word("mode")), (Some(Nanos(10)), Some("b")));
         assert_eq!((params.number("slice"), params.flag("other")), (None, None));
+        let [slice, mode] = KNOWN else { panic!("two parameters") };
+        assert_eq!((slice.time_in(&params), mode.word_in(&params)), (Nanos(10), "b"));
+        let unset = Params::default();
+        assert_eq!((slice.time_in(&unset), mode.word_in(&unset)), (Nanos(5), "a"));
+        let told = [*slice, slice.and(", or so"), slice.shown_as("some")];
+        assert_eq!(told.map(|info| info.default.to_string()), ["5 ns", "5 ns, or so", "some"]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub type MakeScheduler =
 /// or at run time. `examples/stride.rs` of this crate does so.
 ///
 /// ```
-/// # use overspin_sched::{ParamInfo, ParamKind, SchedulerInfo, make, Params};
+/// # use overspin_sched::{SchedulerInfo, make, Params};
 /// const MINE: SchedulerInfo = SchedulerInfo::new("mine", &|_| make("rr", &Params::default()))
 ///     .brief("round robin under another name")
 ///     .weights(false);
@@ -233,11 +233,10 @@ pub fn make(name: &str, params: &Params) -> Result<Box<dyn Scheduler>, SchedErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::{ParamKind, ParamValue};
+    use crate::params::ParamValue;
     use alloc::string::ToString;
 
-    const PARAMS: &[ParamInfo] =
-        &[ParamInfo { key: "quantum", kind: ParamKind::Flag, default: "false", doc: "" }];
+    const PARAMS: &[ParamInfo] = &[ParamInfo::flag("quantum", false, "")];
     const OWN: SchedulerInfo = SchedulerInfo::new("own", &|_| make("rr", &Params::default()))
         .aliases(&["mine"])
         .params(PARAMS);

@@ -36,15 +36,17 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     weights: false,
     caps: false,
     ticks: false,
-    params: &[ParamInfo::time(
-        "quantum",
-        (Nanos::US, Nanos::sec(10)),
-        "10 ms",
-        "A running vCPU gives way after this long, if another vCPU waits.",
-    )],
+    params: &[QUANTUM],
     domain_params: &[],
-    make: &|params| Ok(Box::new(RoundRobin::new(params.time("quantum").unwrap_or(Nanos::ms(10))))),
+    make: &|params| Ok(Box::new(RoundRobin::new(QUANTUM.time_in(params)))),
 };
+
+const QUANTUM: ParamInfo = ParamInfo::time(
+    "quantum",
+    (Nanos::US, Nanos::sec(10)),
+    Nanos::ms(10),
+    "A running vCPU gives way after this long, if another vCPU waits.",
+);
 
 #[derive(Clone, Debug)]
 struct Vcpu {

@@ -39,7 +39,7 @@ impl Program {
         Self { program: program.into(), dir: tempfile::tempdir().expect("a temporary folder") }
     }
 
-    /// As above, with [`SCENARIO`](crate::SCENARIO) in the file `s.toml`.
+    /// `program` in a new folder with [`SCENARIO`](crate::SCENARIO) in the file `s.toml`.
     #[must_use]
     pub fn with_scenario(program: &str) -> Self {
         let program = Self::new(program);

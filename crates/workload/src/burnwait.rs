@@ -1,34 +1,34 @@
 //! Threads that compute and sleep in turn: hogs, batch jobs, and tasks that wake like I/O.
 
-use crate::parameters::{defaults, parameters, words};
+use crate::parameters::parameters;
 use crate::{Env, Fault, Load, Mode, Program, Start, WorkloadInfo, threads};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
-use overspin_scenario::{LONGEST, Parameters, Picos};
+use overspin_scenario::{LONGEST, Parameters, Picos, defaults, words};
 
 words! {
-    Distribution: DISTRIBUTIONS, "How a time varies around its mean." {
+    Distribution, "How a time varies around its mean." {
         Fixed = "fixed", "Not at all.";
         Exponential = "exponential", "Exponentially.";
     }
 }
 
 parameters! {
-    BurnWait: KEYS at "[domain.workload] with kind = \"burn-wait\"",
+    BurnWait: pub(crate) KEYS at "[domain.workload] with kind = \"burn-wait\"",
     "Threads that compute and sleep in turn." {
         threads: u32 = integer(0, 100_000), Is("0"), "Threads; 0 means one on each vCPU.";
         burn: Picos = time(NS, LONGEST), Is("10ms"), "CPU time of one item.";
         wait: Picos = ANY, Is("0"), "Sleep after each item; 0 means no sleep.";
         count: u64 = integer(0, u64::MAX), Is("0"), "Items of each thread; 0 means until the limit.";
-        burn_distribution: Distribution = Choice(DISTRIBUTIONS), Is("fixed"),
+        burn_distribution: Distribution = Choice(Distribution::WORDS), Is("fixed"),
             "How the time varies around its mean, `burn`.";
-        wait_distribution: Distribution = Choice(DISTRIBUTIONS), Is("fixed"),
+        wait_distribution: Distribution = Choice(Distribution::WORDS), Is("fixed"),
             "How the time varies around its mean, `wait`. With `exponential`, threads begin with a wait.";
     }
 }
 
-defaults!(BurnWait: KEYS);
+defaults!(BurnWait {});
 
 pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<BurnWait>(
     "threads that compute and sleep in turn; a wait of 0 makes them hogs",

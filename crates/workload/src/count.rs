@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use overspin_scenario::{LONGEST, Parameters, Picos};
 
 parameters! {
-    Count: KEYS at "[domain.workload] with kind = \"count\"",
+    Count: pub(crate) KEYS at "[domain.workload] with kind = \"count\"",
     "A process that counts from 0, and does nothing else." {
         to: u64 = integer(1, u64::MAX), Is("4294967296"), "The number that it counts to.";
         step: Picos = time(Picos(1), SEC), Is("5ns"), "CPU time of one iteration.";

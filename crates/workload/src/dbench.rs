@@ -31,7 +31,7 @@
 
 use crate::disk::{DISK, Disk};
 use crate::layout::{LayoutOf, Word};
-use crate::parameters::{defaults, parameters, words};
+use crate::parameters::parameters;
 use crate::queue::Queue;
 use crate::{
     Env, Fault, Layout, Load, LockId, LockUse, Mode, Program, Random, Start, WordId, WorkloadInfo,
@@ -44,10 +44,10 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
-use overspin_scenario::{Parameters, Picos};
+use overspin_scenario::{Parameters, Picos, defaults, words};
 
 words! {
-    Placement: PLACEMENTS, "Where the five locks lie among the kernel's data." {
+    Placement, "Where the five locks lie among the kernel's data." {
         Linked = "linked",
             "In the order of their definition, several locks and what they protect in one cache line.";
         Aligned = "aligned",
@@ -56,7 +56,7 @@ words! {
 }
 
 parameters! {
-    Dbench: KEYS at "[domain.workload] with kind = \"dbench\"",
+    Dbench: pub(crate) KEYS at "[domain.workload] with kind = \"dbench\"",
     "Clients of a file server that make files, read and write them, and remove them, over a page \
      cache, five global locks and a disk." {
         clients: u32 = integer(1, 10_000), Required, "N of `dbench N`.";
@@ -70,16 +70,16 @@ parameters! {
             "Mean kernel time, outside locks, of an operation on a page (exponential).";
         dirty_limit: u32 = integer(0, u32::MAX as u64), Is("10000"),
             "Pages that may be dirty; a client that makes more dirty writes some to the disk, and waits.";
-        placement: Placement = Choice(PLACEMENTS), Is("linked"),
+        placement: Placement = Choice(Placement::WORDS), Is("linked"),
             "Where the locks lie among the kernel's data: as linked, or each in its own cache line.";
-        sections: Sections = Table(&SECTIONS), Means("as below"),
+        sections: Sections = Table(&SECTIONS), Defaults("as below"),
             "Times of critical sections.";
-        disk: Disk = Table(&DISK), Means("as below"), "The disk.";
+        disk: Disk = Table(&DISK), Defaults("as below"), "The disk.";
     }
 }
 
 parameters! {
-    Sections: SECTIONS at "[domain.workload.sections]",
+    Sections: pub(crate) SECTIONS at "[domain.workload.sections]",
     "Mean times of dbench's critical sections (exponential), without waiting for cache lines." {
         directory: Picos = COST, Is("10us"), "`kernel_flag`, to make or remove a file.";
         block: Picos = COST, Is("5us"),
@@ -93,7 +93,7 @@ parameters! {
 }
 
 // Orders of magnitude for a processor of 700 MHz.
-defaults!(Sections: SECTIONS);
+defaults!(Sections {});
 
 pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<Dbench>(
     "clients of a file server under five global locks, with a page cache and a disk",

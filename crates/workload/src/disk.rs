@@ -1,10 +1,10 @@
 //! The disk of a guest, for workloads that write.
 
-use crate::parameters::{defaults, parameters};
-use overspin_scenario::Picos;
+use crate::parameters::parameters;
+use overspin_scenario::{Picos, defaults};
 
 parameters! {
-    Disk: DISK at "[domain.workload.disk]",
+    Disk: pub(crate) DISK at "[domain.workload.disk]",
     "The disk of a guest: it serves its queue from low to high addresses, and writes \
 consecutive pages in one go. The defaults are a SCSI disk of 2001." {
         seek: Picos = COST, Is("8ms"),
@@ -17,4 +17,4 @@ consecutive pages in one go. The defaults are a SCSI disk of 2001." {
 
 // A SCSI disk of 2001 with 10,000 revolutions a minute: 5 ms to seek and 3 ms to half a revolution,
 // 20 MB/s; requests of 128 KiB.
-defaults!(Disk: DISK);
+defaults!(Disk {});

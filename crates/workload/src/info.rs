@@ -3,13 +3,13 @@
 use crate::{Disk, Layout, LayoutOf, Program, Ticks};
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use overspin_scenario::keys::Section;
 #[cfg(test)]
-use overspin_scenario::keys::Key;
-use overspin_scenario::keys::{Kind, Section, legal};
-use overspin_scenario::{Parameters, Picos, Tree, Value, Workload};
+use overspin_scenario::keys::{Key, Kind};
+use overspin_scenario::{Fault, Parameters, Tree, Value, Workload};
 
 /// What a workload does with its parameters.
 pub trait Load: fmt::Debug + Send + Sync {
@@ -71,46 +71,6 @@ impl fmt::Debug for Start {
         f.debug_struct("Start").field("name", &self.name).finish_non_exhaustive()
     }
 }
-
-/// What is wrong with a workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The key at fault: `locks.1.name` is the name of the second lock. Empty: the workload as a whole.
-    pub key: String,
-    /// The cause.
-    pub message: String,
-    /// The remedy.
-    pub help: String,
-}
-
-impl Fault {
-    /// A fault at a key.
-    pub fn new(
-        key: impl Into<String>,
-        message: impl Into<String>,
-        help: impl Into<String>,
-    ) -> Self {
-        Self { key: key.into(), message: message.into(), help: help.into() }
-    }
-
-    /// Places the key of the fault inside `outer`.
-    #[must_use]
-    pub(crate) fn within(self, outer: &str) -> Self {
-        let key = if self.key.is_empty() { outer.into() } else { format!("{outer}.{}", self.key) };
-        Self { key, ..self }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.key.is_empty() {
-            write!(f, "`{}`: ", self.key)?;
-        }
-        write!(f, "{}; {}", self.message, self.help)
-    }
-}
-
-impl core::error::Error for Fault {}
 
 /// A kind of workload: what `overspin list workloads` shows, and how to make one from its parameters.
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +136,7 @@ impl WorkloadInfo {
     /// # Errors
     /// Returns what is wrong and at which key.
     pub fn load(&self, workload: &Workload) -> Result<Box<dyn Load>, Fault> {
-        in_range(self.keys, &workload.parameters)?;
+        self.keys.check(&workload.parameters)?;
         let load = (self.load)(workload)?;
         load.check()?;
         Ok(load)
@@ -188,44 +148,9 @@ fn load<W: Parameters + Load + 'static>(workload: &Workload) -> Result<Box<dyn L
         Ok(parameters) => Ok(Box::new(parameters)),
         Err(error) => {
             let message = format!("invalid parameters for `{}`: {error}", W::KIND);
-            Err(Fault::new("", message, "`overspin schema` lists them all"))
+            Err(Fault::new("", message, "docs/scenario.md lists them all"))
         }
     }
-}
-
-/// Checks that numbers and times are within the ranges of their keys. A file was checked when it was read;
-/// values from other programs were not.
-fn in_range(section: &Section, tree: &Tree) -> Result<(), Fault> {
-    for key in section.keys {
-        let fault = |shown: String| {
-            let message = format!("{shown} is out of range");
-            Err(Fault::new(key.name, message, legal(key)))
-        };
-        let inside = |at: &str, inner, value: &Value| match value {
-            Value::Object(tree) => in_range(inner, tree).map_err(|fault| fault.within(at)),
-            _ => Ok(()),
-        };
-        match (key.kind, tree.get(key.name)) {
-            (Kind::Integer { min, max }, Some(Value::Number(n))) => match n.as_u64() {
-                Some(value) if (min..=max).contains(&value) => {}
-                _ => return fault(n.to_string()),
-            },
-            (Kind::Time { min, max }, Some(Value::Number(n))) => match n.as_u64().map(Picos) {
-                Some(time) if (min..=max).contains(&time) => {}
-                Some(time) => return fault(time.to_string()),
-                None => return fault(n.to_string()),
-            },
-            (Kind::Table(inner), Some(value)) => inside(key.name, inner, value)?,
-            (Kind::Tables(inner), Some(Value::Array(values))) => {
-                for (i, value) in values.iter().enumerate() {
-                    inside(&format!("{}.{i}", key.name), inner, value)?;
-                }
-            }
-            // A value whose type differs from its key's is found when the structure is made.
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// All keys of a section and of the sections in it.

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use overspin_scenario::{Parameters, Picos};
 
 parameters! {
-    Kernbench: KEYS at "[domain.workload] with kind = \"kernbench\"",
+    Kernbench: pub(crate) KEYS at "[domain.workload] with kind = \"kernbench\"",
     "A parallel compile, `make -jN`." {
         jobs: u32 = integer(1, 10_000), Required, "N of `make -jN`.";
         units: u32 = integer(1, 1_000_000), Is("100"),

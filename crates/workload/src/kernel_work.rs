@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use overspin_scenario::{Picos, SEC};
 
 parameters! {
-    KernelLock: KERNEL_LOCK at "[[domain.workload.locks]]",
+    KernelLock: pub(crate) KERNEL_LOCK at "[[domain.workload.locks]]",
     "A lock of the guest kernel, for workloads that take such locks." {
         name: String = Text, Required, "Name; no two locks of a workload share one.";
         hold: Picos = COST, Is("2us"), "Mean hold time (exponential).";

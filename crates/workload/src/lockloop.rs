@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use overspin_scenario::{Parameters, Picos};
 
 parameters! {
-    LockLoop: KEYS at "[domain.workload] with kind = \"lock-loop\"",
+    LockLoop: pub(crate) KEYS at "[domain.workload] with kind = \"lock-loop\"",
     "Threads that take one lock again and again." {
         threads: u32 = integer(0, 100_000), Is("0"), "Threads; 0 means one on each vCPU.";
         section: Picos = ANY, Is("2us"), "Time in the section.";

@@ -2,7 +2,7 @@
 
 use crate::{BurnWait, Distribution};
 use alloc::vec::Vec;
-use overspin_scenario::{Domain, Host, Kernel, Noise, NoiseGroup, Scenario, Settings};
+use overspin_scenario::{Domain, Host, Kernel, Noise, NoiseGroup, Scenario};
 
 /// The scenario with the domains that make its host's noise, after its own domains. A world runs these too;
 /// its outcome reports their sum ([`NoiseOutcome`](overspin_scenario::NoiseOutcome)).
@@ -23,29 +23,18 @@ fn domains(noise: &Noise, host: &Host) -> Vec<Domain> {
 /// The domain of a group of threads.
 fn domain(noise: &Noise, group: NoiseGroup) -> Domain {
     let NoiseGroup { name, pool, affinity } = group;
-    Domain {
-        name,
-        vcpus: affinity.len() as u32,
-        weight: noise.weight,
-        cap: 0,
-        params: Settings::new(),
-        pool,
-        affinity,
-        // Of its locks, only those of its run queues are used, each by one vCPU.
-        lock: "lock-byte".into(),
-        spin_budget: None,
-        nopvspin: false,
-        // It stands for threads of the host, which have no ticks of their own.
-        kernel: Kernel { hz: 0, ..Kernel::default() },
-        workload: BurnWait {
-            burn: noise.length,
-            wait: noise.every,
-            burn_distribution: Distribution::Exponential,
-            wait_distribution: Distribution::Exponential,
-            ..BurnWait::default()
-        }
-        .into(),
-    }
+    let work = BurnWait {
+        burn: noise.length,
+        wait: noise.every,
+        burn_distribution: Distribution::Exponential,
+        wait_distribution: Distribution::Exponential,
+        ..BurnWait::default()
+    };
+    // Of its locks, only those of its run queues are used, each by one vCPU.
+    let domain = Domain::new(name, affinity.len() as u32, "lock-byte", work);
+    // It stands for threads of the host, which have no ticks of their own.
+    let kernel = Kernel { hz: 0, ..domain.kernel };
+    Domain { weight: noise.weight, pool, affinity, kernel, ..domain }
 }
 
 #[cfg(test)]
@@ -53,7 +42,7 @@ mod tests {
     use super::*;
     use alloc::vec;
     use overspin_scenario::NoisePlacement;
-    use overspin_scenario::Pool;
+    use overspin_scenario::{Pool, Settings};
 
     fn host() -> Host {
         let pool = |name: &str, cpus: Vec<u32>| Pool {

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 use overspin_scenario::{Parameters, Picos};
 
 parameters! {
-    Pft: KEYS at "[domain.workload] with kind = \"pft\"",
+    Pft: pub(crate) KEYS at "[domain.workload] with kind = \"pft\"",
     "A page-fault test: processes, all started on vCPU 0, that touch their memory page by page." {
         processes: u32 = integer(1, 10_000), Is("2"), "Processes.";
         pages: u64 = integer(1, u64::MAX), Is("32768"), "Pages that each process touches.";

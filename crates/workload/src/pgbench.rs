@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use overspin_scenario::{Parameters, Picos};
 
 parameters! {
-    Pgbench: KEYS at "[domain.workload] with kind = \"pgbench\"",
+    Pgbench: pub(crate) KEYS at "[domain.workload] with kind = \"pgbench\"",
     "Clients that ask a database, `pgbench -S -cN`: each has its own process of the server." {
         clients: u32 = integer(1, 10_000), Required, "N of `pgbench -cN`.";
         workers: u32 = integer(1, 10_000), Is("1"),

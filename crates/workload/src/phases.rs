@@ -6,7 +6,6 @@
 //!
 //! Rounds may be aligned to a tick, as in programs that want to be asleep when a tick comes.
 
-use crate::parameters::words;
 use crate::{Env, Fault, Load, Mode, Program, Start, Ticks, WorkloadInfo, threads};
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -14,7 +13,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use overspin_scenario::keys::{Absent, Kind, Section, integer, key, time};
-use overspin_scenario::{LONGEST, Parameters, Picos, Tree, Value, parse_time};
+use overspin_scenario::{LONGEST, Parameters, Picos, Tree, Value, parse_time, words};
 use serde::{Deserialize, Serialize};
 
 /// Threads that run, sleep and wait for timers in phases.
@@ -34,7 +33,7 @@ pub struct Phases {
 }
 
 words! {
-    Align: ALIGNMENTS, "A tick that a thread may align to." {
+    Align, "A tick that a thread may align to." {
         None = "none", "None.";
         GuestTick = "guest-tick", "The tick of its vCPU's kernel.";
         HostTick = "host-tick",
@@ -94,7 +93,7 @@ const KEYS: Section = Section {
         ),
         key(
             "align",
-            Kind::Choice(ALIGNMENTS),
+            Kind::Choice(Align::WORDS),
             Absent::Is("none"),
             "Before each round through all phases, a thread sleeps until the next tick of its kernel, or \
              of the host's scheduler on the pCPU that it is on.",

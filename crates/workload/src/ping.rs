@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use overspin_scenario::{Parameters, Picos, SEC};
 
 parameters! {
-    Ping: KEYS at "[domain.workload] with kind = \"ping\"",
+    Ping: pub(crate) KEYS at "[domain.workload] with kind = \"ping\"",
     "Answers to the pings of another machine: interrupts at a rate." {
         rate: u32 = integer(0, 10_000_000), Required,
             "Requests a second that the other machine is told to send; 0 means none.";

@@ -20,7 +20,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire};
 use overspin_scenario::{Parameters, Picos, parse_time};
 
 parameters! {
-    Replay: KEYS at "[domain.workload] with kind = \"replay\"",
+    Replay: pub(crate) KEYS at "[domain.workload] with kind = \"replay\"",
     "Recorded tasks, one on each vCPU, that wake each other in the recorded order. With fewer vCPUs than tasks, the \
      kernel of the domain deals them out. `overspin import perf-sched` writes it." {
         tasks: Vec<String> = Texts, Required,

@@ -10,16 +10,16 @@
 //! A window of 1 is netperf's `TCP_RR`. A larger window resembles its burst mode, or a stream in which each
 //! acknowledged segment lets another one go.
 
-use crate::parameters::{defaults, parameters};
+use crate::parameters::parameters;
 use crate::{Env, Fault, Load, Mode, Program, Start, WorkloadInfo};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use overspin_scenario::{Parameters, Picos};
+use overspin_scenario::{Parameters, Picos, defaults};
 
 parameters! {
-    Stream: KEYS at "[domain.workload] with kind = \"stream\"",
+    Stream: pub(crate) KEYS at "[domain.workload] with kind = \"stream\"",
     "Answers to another machine that keeps a window of requests in flight: each is an interrupt and then \
      the work of a task." {
         window: u32 = integer(1, 100_000), Is("1"), "Requests in flight.";
@@ -31,7 +31,7 @@ parameters! {
     }
 }
 
-defaults!(Stream: KEYS);
+defaults!(Stream {});
 
 pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<Stream>(
     "answers to a window of requests in flight: an interrupt and then a task for each",

@@ -50,7 +50,7 @@ pub struct Sample {
     pub cpu_time: u64,
     /// Items with a deadline.
     pub deadlines: u64,
-    /// Those of them that finished too late.
+    /// Items that finished after their deadline.
     pub missed: u64,
 }
 

@@ -5,12 +5,17 @@
 //! so that sleeping earns nothing.
 
 use overspin_sched::{
-    Context, Decision, DomainId, DomainParams, Machine, Nanos, ParamInfo, ParamKind, Params,
-    PcpuId, Scheduler, SchedulerInfo, TimerId, VcpuId,
+    Context, Decision, DomainId, DomainParams, Machine, Nanos, ParamInfo, Params, PcpuId,
+    Scheduler, SchedulerInfo, TimerId, VcpuId,
 };
 
-/// How long a vCPU runs at most, unless the parameter `quantum` says otherwise.
-pub const QUANTUM: Nanos = Nanos::ms(5);
+/// Its parameter: one declaration for files, lists and the scheduler itself.
+pub const QUANTUM: ParamInfo = ParamInfo::time(
+    "quantum",
+    (Nanos::us(100), Nanos::SEC),
+    Nanos::ms(5),
+    "A vCPU gives way after running this long.",
+);
 
 /// The entry in the registry: all that lists, scenarios and worlds need to know.
 pub const STRIDE: SchedulerInfo =
@@ -20,12 +25,7 @@ pub const STRIDE: SchedulerInfo =
         .source("Waldspurger and Weihl, MIT/LCS/TM-528, 1995")
         .work_conserving(true)
         .weights(true)
-        .params(&[ParamInfo {
-            key: "quantum",
-            kind: ParamKind::Time { min: Nanos::us(100), max: Nanos::SEC },
-            default: "5 ms",
-            doc: "A vCPU gives way after running this long.",
-        }]);
+        .params(&[QUANTUM]);
 
 #[derive(Debug)]
 pub struct Stride {
@@ -48,7 +48,7 @@ fn i(v: VcpuId) -> usize {
 impl Stride {
     pub fn new(params: &Params) -> Self {
         Self {
-            quantum: params.time("quantum").unwrap_or(QUANTUM),
+            quantum: QUANTUM.time_in(params),
             weights: Vec::new(),
             pass: Vec::new(),
             charged: Vec::new(),

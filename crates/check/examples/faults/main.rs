@@ -29,6 +29,12 @@ use copy::{Fault, batches, build, faults, root};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
+/// What becomes of a fault that no check finds.
+const HUNG: &str = "HUNG";
+const CRASHED: &str = "CRASHED";
+const SURVIVED: &str = "SURVIVED";
+const NOT_FOUND: [&str; 3] = [HUNG, CRASHED, SURVIVED];
+
 /// The result of trying a fault.
 struct Fate {
     name: &'static str,
@@ -62,22 +68,35 @@ fn check(program: &Path, fault: &Fault, limit: Duration) -> Result<Fate> {
     let unfinished = rows.lines().filter(|row| row.starts_with("unfinished")).count();
     let last: Vec<&str> = rows.lines().last().unwrap_or_default().split('\t').collect();
     let (verdict, by, message) = match last[..] {
-        [verdict, world, name, cpus, bound, runs, _, message] => {
-            (verdict, format!("{world}, {name}, {cpus} CPUs, {bound}; {runs} run"), message.into())
+        [verdict, world, name, cpus, _, runs, _, message] => {
+            (verdict, format!("{world}, {name}, {cpus} CPUs; {runs}"), message.into())
         }
         _ => ("", "nothing".into(), String::new()),
     };
     let what = |name, by, message| Ok(Fate { name, by, seconds, message });
     match status {
-        None => what("HUNG", format!("after {by}"), message),
+        None => what(HUNG, format!("after {by}"), message),
         Some(_) if verdict == "FAILS" => what("found", by, message),
         Some(status) if !status.success() => {
-            what("crashed", format!("after {by}"), status.to_string())
+            what(CRASHED, format!("after {by}"), status.to_string())
         }
         Some(_) if unfinished > 0 => {
-            what("SURVIVED", String::new(), format!("unfinished: {unfinished} checks"))
+            what(SURVIVED, "no check".into(), format!("unfinished: {unfinished} checks"))
         }
-        Some(_) => what("SURVIVED", String::new(), String::new()),
+        Some(_) => what(SURVIVED, "no check".into(), String::new()),
+    }
+}
+
+/// The message of a check, as short as a table needs it.
+fn short(message: &str) -> &str {
+    match message {
+        _ if message.contains("Causality violation") => "data race",
+        _ if message.starts_with("deadlock") => "deadlock",
+        _ if message.contains("exceeded maximum") => "no end",
+        _ => {
+            let reason = message.rsplit("failed: ").next().unwrap_or(message);
+            reason.split(": ").next().unwrap_or(reason)
+        }
     }
 }
 
@@ -109,7 +128,11 @@ fn args() -> Result<Args> {
             }
             "--again" => {
                 let before = fs::read_to_string(value()?)?;
-                let found = |id: &str| before.contains(&format!("| {id} | found |"));
+                let missed = |row: &str| NOT_FOUND.iter().any(|fate| row.contains(fate));
+                let found = |id: &str| {
+                    let is_it = |row: &&str| row.starts_with(&format!("| {id} |"));
+                    before.lines().find(is_it).is_some_and(|row| !missed(row))
+                };
                 chosen.retain(|fault| !found(&fault.id));
             }
             "--unfaulted" => {
@@ -139,18 +162,14 @@ fn main() -> Result<()> {
         Ok::<_, Box<dyn Error + Send + Sync>>(())
     });
     let mut rows = vec![];
-    let mut markdown = String::from(
-        "| Fault | Fate | s | What is wrong | Seen by | As |\n|---|---|---|---|---|---|\n",
-    );
+    let mut markdown =
+        String::from("| Fault | What is wrong | Seen by, in which run | As |\n|---|---|---|---|\n");
     for (program, batch) in built {
         for fault in &batch {
             let Fate { name, by, seconds, message } = check(&program, fault, limit)?;
             println!("{:23} {name:8} {seconds:6.1} s  {by}\n{:43}{message}", fault.id, "");
-            let row = format!(
-                "| {} | {name} | {seconds:.0} | {} | {by} | {message} |",
-                fault.id, fault.what
-            );
-            writeln!(markdown, "{row}")?;
+            let seen = if NOT_FOUND.contains(&name) { name } else { short(&message) };
+            writeln!(markdown, "| {} | {} | {by} | {seen} |", fault.id, fault.what)?;
             rows.push(name);
             if let Some(table) = &table {
                 fs::write(table, &markdown)?;
@@ -160,10 +179,10 @@ fn main() -> Result<()> {
     }
     builder.join().expect("it returns its errors")?;
     let count = |name| rows.iter().filter(|it| **it == name).count();
-    let [found, crashed, hung] = ["found", "crashed", "HUNG"].map(count);
+    let [found, crashed, hung] = ["found", CRASHED, HUNG].map(count);
     println!(
         "{found} of {all} found, {crashed} crashed, {hung} hung, {} survived",
-        count("SURVIVED")
+        count(SURVIVED)
     );
     Ok(())
 }

@@ -46,8 +46,8 @@ pub(crate) struct SpeedArgs {
 pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<Verdict, Failure> {
     match &args.what {
         Benchmark::Sim(args) => speed("sim", args, global, |tell| {
-            let of_2008 = experiment::kernbench_2008().map_err(fault)?;
-            let half = of_2008.loads.first().map(|load| of_2008.variant("lock-byte", load, 4));
+            let (_, of_2008) = experiment::kernbench_2008().map_err(fault)?;
+            let half = of_2008.scenario(&["lock-byte", "half"], 4).transpose().map_err(fault)?;
             bench::sim(half, tell).map_err(fault)
         }),
         Benchmark::Sched(args) => speed("sched", args, global, |tell| {

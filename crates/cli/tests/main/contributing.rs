@@ -103,6 +103,29 @@ use crate::",
             ],
         },
         Addition {
+            row: "a key of `host.noise`",
+            name: "steady",
+            changes: vec![
+                (
+                    "crates/scenario/src/noise.rs",
+                    before(
+                        "        weight: u32",
+                        "        steady: bool = Boolean, Is(\"false\"), \"Sleeps are fixed instead of exponential.\";\n",
+                    ),
+                ),
+                (
+                    "crates/workload/src/noise.rs",
+                    before(
+                        "    let domain = Domain::new(",
+                        "    let wait_distribution =
+        if noise.steady { Distribution::Fixed } else { Distribution::Exponential };
+    let work = BurnWait { wait_distribution, ..work };
+",
+                    ),
+                ),
+            ],
+        },
+        Addition {
             row: "a metric of sweeps",
             name: "switches",
             changes: vec![
@@ -239,6 +262,11 @@ fn a_part_of_each_kind_is_added_in_the_files_of_the_table_and_works() {
     // The scenario has the lock, the scheduler and the workload.
     let run = said(&tree, &overspin, &["run", "examples/own-parts/meeting.toml"]);
     assert!(run.contains("deli") && run.contains("stride"), "{run}");
+    let [noisy, steady] = ["false", "true"].map(|steady| {
+        let set = format!("host.noise.steady={steady}");
+        said(&tree, &overspin, &["run", "examples/ticket-overcommit.toml", "--set", &set])
+    });
+    assert_ne!(noisy, steady);
     let sweep = said(&tree, &overspin, &["sweep", "examples/host-ratio.toml", "--csv", "-", "-q"]);
     assert!(sweep.contains(",switches,"), "{sweep}");
 }

@@ -2,13 +2,12 @@
 
 use overspin_locks::{LockVisitor, RawLock, Tuning, with_lock};
 use overspin_native::Threads;
-use serde::Serialize;
 
 /// More CPUs than any machine has, yet few enough that the records of all fit into memory.
 const MOST: u32 = 1 << 16;
 
 /// The capacity of a lock.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Capacity {
     /// The lock.
     pub(super) lock: String,

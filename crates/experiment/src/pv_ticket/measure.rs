@@ -1,13 +1,11 @@
 //! The results of a simulated run: how fast it worked, and where its vCPUs' time went.
 
 use super::{Load, PvTicket, Variant};
-use overspin_runs::record::{vcpu_time, wait_causes};
-use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, WaitCauses};
+use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos};
 use overspin_stats::Summary;
-use serde::Serialize;
 
 /// One simulated run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Sample {
     /// Lock, by its label.
     pub(super) lock: String,
@@ -28,12 +26,6 @@ pub(super) struct Sample {
     /// How often a waiter slept, and how often a holder was descheduled, for all locks of the kernel.
     pub(super) slow_paths: u64,
     pub(super) holder_preempted: u64,
-    /// What the waits for locks were spent on, and the time of all vCPUs, which includes these waits.
-    pub(super) wait_causes: WaitCauses,
-    pub(super) vcpu_time: Picos,
-    /// Hash of the run's events: equal for equal runs.
-    #[serde(with = "overspin_scenario::hash_text")]
-    pub(super) trace_hash: u64,
 }
 
 impl Sample {
@@ -65,9 +57,6 @@ impl Sample {
             wait_p999_s: seconds(locks().map(|l| l.wait_p999).max().unwrap_or_default()),
             slow_paths: locks().map(|l| l.slow_paths).sum(),
             holder_preempted: locks().map(|l| l.holder_preempted).sum(),
-            wait_causes: wait_causes(outcome),
-            vcpu_time: vcpu_time(outcome),
-            trace_hash: outcome.trace_hash,
         }
     }
 }
@@ -110,7 +99,7 @@ impl<'a> Measured<'a> {
 
     /// vCPUs of a load's domain for each pCPU.
     pub(super) fn overcommit(&self, load: &Load, pcpus: u32) -> f64 {
-        let domains = &self.experiment.head.scenario.domains;
+        let domains = &self.experiment.scenario.domains;
         let vcpus = domains.iter().find(|d| d.name == load.domain).map_or(0, |d| d.vcpus);
         f64::from(vcpus) / f64::from(pcpus)
     }

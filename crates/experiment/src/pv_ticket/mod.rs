@@ -12,15 +12,14 @@ use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::panels::of_figures;
-use crate::{
-    Compared, Found, Progress, ReproduceError, Reproduction, Settings, on_all_threads, raw,
-};
+use crate::{Compared, Figure, KindResult, Progress, ReproduceError, Reproduction, Settings};
 use capacity::Capacity;
 use measure::{Measured, Sample};
-use overspin_claims::Vocabulary;
+use overspin_claims::{Samples, Vocabulary};
 use overspin_located::LocatedError;
 use overspin_native::bench::{PairedReport, Pairs, ticket_against_pv_ticket};
-use overspin_report::Panel;
+use overspin_report::{Block, Panel};
+use overspin_runs::record::Run;
 use overspin_runs::scenario_file::tree::Document;
 use overspin_scenario::Scenario;
 use overspin_workload::{Kernbench, Pgbench};
@@ -58,7 +57,7 @@ pub struct Load {
 /// What is compared.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Setup {
+pub(super) struct Setup {
     base: String,
     averages: Vec<Average>,
     pcpus: Vec<u32>,
@@ -71,8 +70,8 @@ struct Setup {
 /// An experiment that varies lock, load and number of pCPUs, and measures locks on threads.
 #[derive(Clone, Debug)]
 pub struct PvTicket {
-    /// The part that all kinds have.
-    pub head: Head,
+    /// The scenario at the published length.
+    scenario: Scenario,
     /// The kernel with which the others are compared.
     pub base: String,
     /// Published averages.
@@ -88,8 +87,11 @@ pub struct PvTicket {
 }
 
 impl PvTicket {
-    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, LocatedError> {
-        let (head, setup): (Head, Setup) = file::read(document, text)?;
+    pub(super) fn parse(
+        document: &Document,
+        head: &Head,
+        setup: Setup,
+    ) -> Result<Self, LocatedError> {
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
         let compared = setup.locks.iter().enumerate();
@@ -132,7 +134,7 @@ impl PvTicket {
             return fail("setup.base", message, help);
         }
         Ok(Self {
-            head,
+            scenario: head.scenario.clone(),
             base: setup.base,
             averages: setup.averages,
             pcpus: setup.pcpus,
@@ -145,7 +147,7 @@ impl PvTicket {
     /// The scenario of one run: the load's domain alone, on `pcpus` pCPUs.
     #[must_use]
     pub fn variant(&self, lock: &Variant, load: &Load, pcpus: u32, scale: u32) -> Scenario {
-        let mut scenario = self.head.scenario.clone();
+        let mut scenario = self.scenario.clone();
         scenario.limit /= u64::from(scale.max(1));
         scenario.host.cores = pcpus;
         scenario.domains.retain(|d| d.name == load.domain);
@@ -160,19 +162,11 @@ impl PvTicket {
 }
 
 impl Kind for PvTicket {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
-    fn head_mut(&mut self) -> &mut Head {
-        &mut self.head
-    }
-
     fn vocabulary(&self) -> Vocabulary {
         samples::vocabulary(self)
     }
 
-    fn picture(&self) -> (&'static str, &'static str) {
+    fn picture(&self) -> (&str, &str) {
         ("improvement_percent", "improvement over the base kernel, without a hypervisor [%]")
     }
 
@@ -182,27 +176,34 @@ impl Kind for PvTicket {
         let mut improvements = of_figures(result, words, label);
         // These follow from other published figures; nothing here is simulated.
         improvements.series[1].0 = "computed again".into();
-        vec![report::overcommit(self, &result.runs), improvements]
+        vec![report::overcommit(self, &result.samples), improvements]
     }
 
-    fn along(&self) -> &'static [Along] {
-        &[Along {
-            metrics: &[("of-best", "rate, of the best"), ("wait-p999", "p99.9 wait")],
-            only: &[],
+    fn along(&self) -> Vec<Along> {
+        vec![Along {
+            metrics: [("of-best", "rate, of the best"), ("wait-p999", "p99.9 wait")]
+                .map(|(metric, title)| (metric.into(), title.into()))
+                .into(),
+            only: Vec::new(),
             words: 3,
             x: 2,
-            title: "pCPUs of the host",
-            plots: &[1],
+            title: "pCPUs of the host".into(),
+            plots: vec![1],
         }]
     }
 
-    fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {
-        let scale = settings.scale(&self.head);
+    fn run(
+        &self,
+        head: &Head,
+        settings: Settings<'_>,
+        progress: Progress<'_>,
+    ) -> Result<KindResult, ReproduceError> {
+        let scale = settings.scale(head);
         let mut jobs = Vec::new();
         for lock in &self.locks {
             for load in &self.loads {
                 for &pcpus in &self.pcpus {
-                    let seeds = settings.seeds(&self.head).into_iter();
+                    let seeds = settings.seeds(head).into_iter();
                     jobs.extend(seeds.map(|seed| (lock, load, pcpus, seed)));
                 }
             }
@@ -212,37 +213,50 @@ impl Kind for PvTicket {
             pairs.pairs = FULL_PAIRS;
         }
         let (runs, total) = (jobs.len(), jobs.len() + pairs.total());
-        let one = |(lock, load, pcpus, seed): (&Variant, &Load, u32, u64)| {
-            let scenario = self.variant(lock, load, pcpus, scale);
+        let one = |(lock, load, pcpus, seed): &(&Variant, &Load, u32, u64)| {
+            let scenario = self.variant(lock, load, *pcpus, scale);
             let run = || format!("{}, {}, {pcpus} pCPUs", lock.label, load.name);
-            let outcome = settings.simulate(&scenario, seed, run)?;
-            Ok(Sample::new(&lock.label, &load.name, pcpus, &outcome))
+            let outcome = settings.simulate(&scenario, *seed, run)?;
+            let place = format!("{}.{}.pcpus-{pcpus}", lock.label, load.name);
+            let sample = Sample::new(&lock.label, &load.name, *pcpus, &outcome);
+            Ok((sample, Run { place, ..Run::of(&outcome) }))
         };
-        let samples =
-            on_all_threads(jobs, settings.threads, &|done, _| progress(done, total), one)?;
+        let made = settings.all(&jobs, &|done, _| progress(done, total), one)?;
+        let (samples, mut all) = made.into_iter().unzip::<_, _, Vec<_>, Vec<_>>();
         // Threads run after the simulations, which use all CPUs.
         let mut tell = |done: usize, _: usize| progress(runs + done, total);
         let threads = ticket_against_pv_ticket(&pairs, &mut tell)?;
-        Ok(assemble(self, &samples, &threads))
+        let capacities: Vec<Capacity> =
+            self.capacity.iter().filter_map(|lock| capacity::of(lock)).collect();
+        all.extend(others(&threads, &capacities));
+        let (samples, details) = assemble(self, &head.figures, &samples, &threads, &capacities);
+        Ok(KindResult { limit_s: None, samples, runs: all, details })
     }
 }
 
-/// Assembles the computed, simulated and measured results.
-fn assemble(experiment: &PvTicket, samples: &[Sample], threads: &PairedReport) -> Found {
+/// The runs that are not simulated.
+fn others(threads: &PairedReport, capacities: &[Capacity]) -> impl Iterator<Item = Run> {
+    let pairs = threads.points.iter().map(|point| {
+        let (section, outside) = (point.section_ns, point.outside_ns);
+        format!("threads-{}.section-{section}ns.outside-{outside}ns", point.threads)
+    });
+    let capacities = capacities.iter().map(|c| format!("{}.cpus-{}", c.lock, c.cpus));
+    pairs.chain(capacities).map(|place| Run { place, ..Run::default() })
+}
+
+/// The samples and blocks of the computed, simulated and measured results.
+fn assemble(
+    experiment: &PvTicket,
+    figures: &[Figure],
+    samples: &[Sample],
+    threads: &PairedReport,
+    capacities: &[Capacity],
+) -> (Samples, Vec<Block>) {
     let measured = Measured::new(experiment, samples);
     let cost = threads::cost(threads);
-    let capacities: Vec<Capacity> =
-        experiment.capacity.iter().filter_map(|lock| capacity::of(lock)).collect();
-    let mut runs = raw(samples);
-    runs.extend(raw(&threads.points));
-    runs.extend(raw(&capacities));
-    let samples = samples::samples(&measured, samples, threads, &cost, &capacities);
-    Found {
-        limit_s: None,
-        details: report::blocks(&samples, &measured, threads, &cost),
-        samples,
-        runs,
-    }
+    let samples = samples::samples(&measured, samples, threads, &cost, capacities);
+    let details = report::blocks(figures, &samples, &measured, threads, &cost);
+    (samples, details)
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! The blocks of this kind: the published table, the cost on threads, rates and waits in guests.
 
-use super::measure::{Measured, Sample};
+use super::measure::{Measured, Sample as Guest};
 use super::published::{self, Average};
 use super::threads::Cost;
 use super::{Load, PvTicket};
-use overspin_claims::Samples;
+use crate::Figure;
+use overspin_claims::{Samples, place};
 use overspin_native::bench::PairedReport;
 use overspin_report::{Bar, Block, Grid, Panel, Row, short};
+use overspin_runs::record::Sample;
 use overspin_stats::Summary;
-use serde_json::Value;
 
 pub(super) fn blocks(
+    figures: &[Figure],
     samples: &Samples,
     measured: &Measured<'_>,
     threads: &PairedReport,
@@ -20,7 +22,7 @@ pub(super) fn blocks(
     let mut blocks = vec![
         Block::Heading("Published: pgbench under three kernels, without a hypervisor".into()),
         Block::Text(significance(experiment)),
-        Block::Grid(improvements(experiment, samples)),
+        Block::Grid(improvements(experiment, figures, samples)),
         Block::Heading("On threads of this machine: the cost of the branch when it is off".into()),
         Block::Text(conditions(threads)),
         Block::Grid(costs(cost)),
@@ -51,17 +53,17 @@ pub(super) fn blocks(
     blocks
 }
 
-/// The rate of work in guests by lock, from the records of the runs; it was published without figures.
-pub(super) fn overcommit(experiment: &PvTicket, runs: &[Value]) -> Panel {
+/// The rate of work in guests by lock; it was published without figures.
+pub(super) fn overcommit(experiment: &PvTicket, samples: &[Sample]) -> Panel {
     let labels: Vec<String> = experiment.locks.iter().map(|lock| lock.label.clone()).collect();
     let rates = |lock: &str, load: &str, pcpus: u32| -> Option<Summary> {
-        let of = |run: &&Value| run["lock"] == lock && run["load"] == load && run["pcpus"] == pcpus;
-        let rates: Vec<f64> = runs.iter().filter(of).filter_map(|r| r["rate"].as_f64()).collect();
-        Summary::of(&rates)
+        let at = place(&[lock, load, &pcpus.to_string()]);
+        let of = samples.iter().filter(|s| s.place == at && s.metric == "rate");
+        Summary::of(&of.map(|s| s.value).collect::<Vec<_>>())
     };
     let mut rows = Vec::new();
     for load in &experiment.loads {
-        let domains = &experiment.head.scenario.domains;
+        let domains = &experiment.scenario.domains;
         let vcpus = domains.iter().find(|d| d.name == load.domain).map_or(0, |d| d.vcpus);
         for &pcpus in &experiment.pcpus {
             let all: Vec<Option<Summary>> =
@@ -112,7 +114,7 @@ fn significance(experiment: &PvTicket) -> String {
     )
 }
 
-fn improvements(experiment: &PvTicket, samples: &Samples) -> Grid {
+fn improvements(experiment: &PvTicket, figures: &[Figure], samples: &Samples) -> Grid {
     let mut kernels: Vec<&str> = Vec::new();
     let mut points: Vec<(u32, u32)> = Vec::new();
     for a in compared(experiment) {
@@ -135,7 +137,7 @@ fn improvements(experiment: &PvTicket, samples: &Samples) -> Grid {
             let average = here.find(|a| a.kernel == *kernel);
             let figure = average.and_then(|a| {
                 let place = a.place();
-                experiment.head.figures.iter().find(|f| f.place == place)
+                figures.iter().find(|f| f.place == place)
             });
             let test = average.and_then(|a| published::test(experiment, a));
             row.push(figure.and_then(|f| f.again(samples)).unwrap_or_default());
@@ -200,7 +202,7 @@ fn costs(cost: &[Cost]) -> Grid {
 type Cell<'a> = dyn Fn(&Measured<'_>, &super::Variant, &Load, u32) -> Option<String> + 'a;
 
 fn mean(
-    metric: fn(&Sample) -> f64,
+    metric: fn(&Guest) -> f64,
 ) -> impl Fn(&Measured<'_>, &super::Variant, &Load, u32) -> Option<String> {
     move |m, lock, load, pcpus| Some(short(m.summary(lock, load, pcpus, metric)?.mean))
 }

@@ -5,28 +5,34 @@ use crate::figure::compared;
 use crate::{Grade, Judged};
 use overspin_claims::Samples;
 use overspin_native::bench::PairedPoint;
-use overspin_scenario::{Picos, WaitCauses};
 
 const TEXT: &str = include_str!("../../../../experiments/2012-pv-ticketlocks.toml");
 
-fn read(text: &str) -> PvTicket {
+/// The part that all kinds have, and the rest.
+fn whole(text: &str) -> (Head, PvTicket) {
     let document = Document::parse("e.toml", text).unwrap();
-    let read = PvTicket::parse(&document, text).and_then(|e| claim::read(&document, e));
-    read.unwrap_or_else(|e| panic!("{e}"))
+    crate::registry::read_as(&document, text, PvTicket::parse).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn read(text: &str) -> PvTicket {
+    whole(text).1
 }
 
 #[test]
 fn all_published_percentages_follow_from_the_averages() {
-    let e = read(TEXT);
-    assert_eq!((e.averages.len(), e.head.figures.len()), (3 * 14, 2 * 14));
-    let figures = |e: &PvTicket| compared(&e.head.figures, &Samples::default());
-    for figure in figures(&e) {
+    let (head, e) = whole(TEXT);
+    assert_eq!((e.averages.len(), head.figures.len()), (3 * 14, 2 * 14));
+    let figures = |head: &Head| compared(&head.figures, &Samples::default());
+    for figure in figures(&head) {
         assert_eq!(figure.grade, Grade::Good, "{figure:?}");
     }
     // One average loses one digit, and one percentage no longer follows.
-    let e = read(&TEXT.replace("avg = 3784.4072,", "avg = 3784.407,"));
-    let bad: Vec<_> =
-        figures(&e).into_iter().filter(|f| f.grade != Grade::Good).filter_map(|f| f.note).collect();
+    let (head, _) = whole(&TEXT.replace("avg = 3784.4072,", "avg = 3784.407,"));
+    let bad: Vec<_> = figures(&head)
+        .into_iter()
+        .filter(|f| f.grade != Grade::Good)
+        .filter_map(|f| f.note)
+        .collect();
     assert_eq!(bad, ["printed -3.32422, follows -3.32423"]);
 }
 
@@ -47,7 +53,7 @@ fn significance_of_a_published_difference_by_hand() {
 fn variants_run_one_domain_on_so_many_pcpus() {
     let e = read(TEXT);
     let v = e.variant(&e.locks[3], &e.loads[0], 2, 12);
-    assert_eq!((v.host.pcpus(), v.limit), (2, e.head.scenario.limit / 12));
+    assert_eq!((v.host.pcpus(), v.limit), (2, e.scenario.limit / 12));
     let [domain] = v.domains.as_slice() else { panic!("one domain") };
     assert_eq!((domain.lock.as_str(), domain.spin_budget), ("pv-ticket-2012", Some(2048)));
     let w = domain.workload.get::<Pgbench>().unwrap();
@@ -59,10 +65,10 @@ fn variants_run_one_domain_on_so_many_pcpus() {
 
 #[test]
 fn the_compile_is_that_of_2008() {
-    let of_2008 = crate::kernbench_2008().unwrap().head.scenario.domains[0].workload.clone();
+    let of_2008 = crate::kernbench_2008().unwrap().0.scenario.domains[0].workload.clone();
     let of_2008 = of_2008.get::<Kernbench>().unwrap();
     let e = read(TEXT);
-    let w = e.head.scenario.domains[1].workload.get::<Kernbench>().unwrap();
+    let w = e.scenario.domains[1].workload.get::<Kernbench>().unwrap();
     let same = Kernbench { jobs: w.jobs, units: w.units, ..of_2008 };
     assert_eq!(w, same);
 }
@@ -100,9 +106,6 @@ fn samples(e: &PvTicket, rate: impl Fn(&Variant, u32) -> f64) -> Vec<Sample> {
                     wait_p999_s: 0.0,
                     slow_paths: 0,
                     holder_preempted: 0,
-                    wait_causes: WaitCauses::default(),
-                    vcpu_time: Picos::ZERO,
-                    trace_hash: 0,
                 });
             }
         }
@@ -115,8 +118,10 @@ fn judge(e: &PvTicket, samples: &[Sample], id: u32) -> Option<bool> {
 }
 
 fn judged_with(e: &PvTicket, samples: &[Sample], threads: &PairedReport, id: u32) -> Judged {
-    let found = assemble(e, samples, threads);
-    judged(&e.head.claims, &found.samples).into_iter().find(|c| c.id == id).unwrap()
+    let head = whole(TEXT).0;
+    let capacities: Vec<_> = e.capacity.iter().filter_map(|lock| capacity::of(lock)).collect();
+    let (samples, _) = assemble(e, &head.figures, samples, threads, &capacities);
+    judged(&head.claims, &samples).into_iter().find(|c| c.id == id).unwrap()
 }
 
 #[test]
@@ -230,7 +235,7 @@ fn capacities_are_found_by_construction() {
 #[test]
 fn simulated_runs_work_and_the_report_shows_them_all() {
     // A hundredth of the default length: 50 ms each, one seed. No process of the compile ends in that time.
-    let e = read(&TEXT.replace("limit = \"60s\"", "limit = \"600ms\""));
+    let (head, e) = whole(&TEXT.replace("limit = \"60s\"", "limit = \"600ms\""));
     let mut samples = Vec::new();
     for lock in &e.locks {
         for load in &e.loads {
@@ -250,14 +255,17 @@ fn simulated_runs_work_and_the_report_shows_them_all() {
     let even = [1.0, 1.01, 0.99];
     let points = points(&even, &even);
     let situations = points.len();
-    let found = assemble(&e, &samples, &paired_report(points));
-    let claims = judged(&e.head.claims, &found.samples);
+    let threads = paired_report(points);
+    let capacities: Vec<_> = e.capacity.iter().filter_map(|lock| capacity::of(lock)).collect();
+    let (all, details) = assemble(&e, &head.figures, &samples, &threads, &capacities);
+    let claims = judged(&head.claims, &all);
     assert_eq!(claims.len(), 3);
-    assert_eq!(found.runs.len(), samples.len() + situations + e.capacity.len());
-    assert_eq!(found.samples.seeds.len(), found.runs.len());
-    claim::assert_known(&e, &found.samples);
+    let not_simulated = others(&threads, &capacities).count();
+    assert_eq!(not_simulated, situations + e.capacity.len());
+    assert_eq!(all.seeds.len(), samples.len() + not_simulated);
+    claim::assert_known(&e, &all);
     assert_eq!((claims[0].id, claims[0].holds), (1, Some(true)), "{}", claims[0].evidence);
-    let text = overspin_report::text(&found.details);
+    let text = overspin_report::text(&details);
     for words in ["-3.32422", "pv-ticket, T = 2^11", "pgbench, 8 clients", "kernbench", "0.975"] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -1,10 +1,9 @@
 //! The results of a run.
 
 use overspin_runs::schedbench::{RunSummary, Window};
-use serde::Serialize;
 
 /// One run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct BenchSample {
     /// The run: `baseline-a`, .., `2a+2b`.
     pub run: String,
@@ -16,9 +15,6 @@ pub struct BenchSample {
     pub workers: Vec<String>,
     /// The results.
     pub summary: RunSummary,
-    /// Hash of the run's events: equal for equal runs.
-    #[serde(with = "overspin_scenario::hash_text")]
-    pub trace_hash: u64,
 }
 
 impl BenchSample {

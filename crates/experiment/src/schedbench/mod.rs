@@ -8,13 +8,12 @@ use super::Along;
 use super::Kind;
 use super::file::{self, Head};
 use crate::panels::of_figures;
-use crate::{
-    Compared, Found, Progress, ReproduceError, Reproduction, Settings, on_all_threads, raw,
-};
+use crate::{Compared, KindResult, Progress, ReproduceError, Reproduction, Settings};
 use measure::BenchSample;
 use overspin_claims::Vocabulary;
 use overspin_located::LocatedError;
 use overspin_report::Panel;
+use overspin_runs::record::Run;
 use overspin_runs::scenario_file::tree::Document;
 use overspin_runs::schedbench::{self, BenchFile, Machine, summarize};
 use overspin_stats::Summary;
@@ -43,7 +42,7 @@ pub struct Worker {
 /// What to run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Plan {
+pub(super) struct Plan {
     schedulers: Vec<Policy>,
     workers: Vec<Worker>,
     counts: Vec<u32>,
@@ -52,8 +51,6 @@ struct Plan {
 /// An experiment that runs workers alone and together under several schedulers.
 #[derive(Clone, Debug)]
 pub struct Schedbench {
-    /// The part that all kinds have. Its scenario is the machine with a worker on it.
-    pub head: Head,
     /// Schedulers to compare.
     pub policies: Vec<Policy>,
     /// Workers.
@@ -67,8 +64,11 @@ pub struct Schedbench {
 }
 
 impl Schedbench {
-    pub(super) fn parse(document: &Document, text: &str) -> Result<Self, LocatedError> {
-        let (head, plan): (Head, Plan) = file::read(document, text)?;
+    pub(super) fn parse(
+        document: &Document,
+        head: &Head,
+        plan: Plan,
+    ) -> Result<Self, LocatedError> {
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
         let Some(machine) = Machine::of(&head.scenario) else {
@@ -109,7 +109,6 @@ impl Schedbench {
             Err(e) => return fail("setup", e.message.to_string(), &e.help),
         };
         Ok(Self {
-            head,
             policies: plan.schedulers,
             workers: plan.workers,
             counts: plan.counts,
@@ -145,19 +144,11 @@ impl Schedbench {
 }
 
 impl Kind for Schedbench {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-
-    fn head_mut(&mut self) -> &mut Head {
-        &mut self.head
-    }
-
     fn vocabulary(&self) -> Vocabulary {
         samples::vocabulary(self)
     }
 
-    fn picture(&self) -> (&'static str, &'static str) {
+    fn picture(&self) -> (&str, &str) {
         ("throughput_total [Mops/s]", "throughput [Mops/s]")
     }
 
@@ -175,19 +166,26 @@ impl Kind for Schedbench {
         ]
     }
 
-    fn along(&self) -> &'static [Along] {
-        &[Along {
-            metrics: &[("throughput", "throughput of a worker"), ("utilization", "utilisation")],
-            only: &[],
+    fn along(&self) -> Vec<Along> {
+        vec![Along {
+            metrics: [("throughput", "throughput of a worker"), ("utilization", "utilisation")]
+                .map(|(metric, title)| (metric.into(), title.into()))
+                .into(),
+            only: Vec::new(),
             words: 3,
             x: 1,
-            title: "workers of each kind",
-            plots: &[2],
+            title: "workers of each kind".into(),
+            plots: vec![2],
         }]
     }
 
-    fn run(&self, settings: Settings<'_>, progress: Progress<'_>) -> Result<Found, ReproduceError> {
-        let seeds = settings.seeds(&self.head);
+    fn run(
+        &self,
+        head: &Head,
+        settings: Settings<'_>,
+        progress: Progress<'_>,
+    ) -> Result<KindResult, ReproduceError> {
+        let seeds = settings.seeds(head);
         let names = self.run_names();
         let mut jobs = Vec::new();
         for (i, run) in self.plan.runs.iter().enumerate() {
@@ -195,40 +193,34 @@ impl Kind for Schedbench {
             let policy = &self.policies[i / names.len()];
             jobs.extend(seeds.iter().map(|seed| (run, name, policy, *seed)));
         }
-        let runs =
-            on_all_threads(jobs, settings.threads, progress, |(run, name, policy, seed)| {
-                let plan = &self.plan;
-                let scenario = schedbench::scenario(plan, run, &self.machine).map_err(Box::new)?;
-                let outcome = settings.simulate(&scenario, seed, || run.label.clone())?;
-                let done = schedbench::done(run, &outcome);
-                let alone = self.workers.iter().filter(|w| {
-                    name.strip_prefix("baseline-").is_some_and(|l| l == w.name.to_lowercase())
-                });
-                let workers: Vec<String> = match alone.map(|w| w.name.clone()).next() {
-                    Some(name) => vec![name],
-                    None => self.workers.iter().map(|w| w.name.clone()).collect(),
-                };
-                Ok(summarize(&done).map(|summary| BenchSample {
-                    run: name.clone(),
-                    scheduler: policy.name.clone(),
-                    seed,
-                    workers,
-                    summary,
-                    trace_hash: outcome.trace_hash,
-                }))
-            })?;
-        let runs: Vec<BenchSample> = runs.into_iter().flatten().collect();
-        Ok(assemble(self, &runs))
-    }
-}
-
-/// Assembles the results.
-fn assemble(experiment: &Schedbench, runs: &[BenchSample]) -> Found {
-    Found {
-        limit_s: None,
-        samples: samples::samples(runs),
-        runs: raw(runs),
-        details: report::blocks(experiment, runs),
+        let made = settings.all(&jobs, progress, |&(run, name, policy, seed)| {
+            let scenario =
+                schedbench::scenario(&self.plan, run, &self.machine).map_err(Box::new)?;
+            let outcome = settings.simulate(&scenario, seed, || run.label.clone())?;
+            let alone = self.workers.iter().filter(|w| {
+                name.strip_prefix("baseline-").is_some_and(|l| l == w.name.to_lowercase())
+            });
+            let workers: Vec<String> = match alone.map(|w| w.name.clone()).next() {
+                Some(name) => vec![name],
+                None => self.workers.iter().map(|w| w.name.clone()).collect(),
+            };
+            let place = format!("{name}.{}", policy.name);
+            let sample = summarize(&schedbench::done(run, &outcome)).map(|summary| BenchSample {
+                run: name.clone(),
+                scheduler: policy.name.clone(),
+                seed,
+                workers,
+                summary,
+            });
+            Ok(sample.map(|sample| (sample, Run { place, ..Run::of(&outcome) })))
+        })?;
+        let (samples, runs): (Vec<_>, Vec<_>) = made.into_iter().flatten().unzip();
+        Ok(KindResult {
+            limit_s: None,
+            samples: samples::samples(&samples),
+            runs,
+            details: report::blocks(self, &samples),
+        })
     }
 }
 

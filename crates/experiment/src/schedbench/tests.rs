@@ -28,7 +28,6 @@ fn run_of(seed: u64, late: [[u64; 2]; 2]) -> BenchSample {
         seed,
         workers: vec!["A".into()],
         summary: summarize(&file.runs[0]).unwrap(),
-        trace_hash: 0,
     }
 }
 

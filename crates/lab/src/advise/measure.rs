@@ -136,7 +136,7 @@ pub fn ask(
         let outcome = way
             .run(scenario, *seed, &mut (), &|_| {})
             .map_err(|cause| ParallelError::Sim { set: point.sets.clone(), cause })?;
-        Ok(run(question, scenario, &outcome))
+        Ok::<_, ParallelError>(run(question, scenario, &outcome))
     })?;
     let measured = points.iter().zip(runs.chunks(seeds.len().max(1)));
     Ok(Advice {

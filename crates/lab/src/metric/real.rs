@@ -3,36 +3,36 @@
 use super::{Metric, Table};
 use overspin_real::{count, dbench, kernbench, pft, pgbench};
 
-/// Of the machine during a run.
+/// `user-share` of the machine during a run.
 pub static USER: Metric =
     Metric::new("user-share", "%", "user time, of all CPUs, by all processes of the machine");
-/// As above.
+/// `system-share` of the machine during a run.
 pub static SYSTEM: Metric =
     Metric::new("system-share", "%", "system time and interrupts, of all CPUs");
-/// As above.
+/// `idle-share` of the machine during a run.
 pub static IDLE: Metric = Metric::new("idle-share", "%", "idle time, of all CPUs");
-/// As above.
+/// `iowait-share` of the machine during a run.
 pub static IOWAIT: Metric =
     Metric::new("iowait-share", "%", "idle time while a disk was waited for");
-/// As above.
+/// `steal-share` of the machine during a run.
 pub static STEAL: Metric =
     Metric::new("steal-share", "%", "time that the hypervisor gave to others");
-/// As above.
+/// `switches` of the machine during a run.
 pub static SWITCHES: Metric =
     Metric::new("switches", "1/s", "context switches of the whole machine");
-/// As above.
+/// `cpu-pressure` of the machine during a run.
 pub static CPU_PRESSURE: Metric = Metric::new(
     "cpu-pressure",
     "%",
     "part of the time in which a thread waited for a CPU; absent where the kernel does not tell",
 );
-/// As above.
+/// `run-delay` of the machine during a run.
 pub static RUN_DELAY: Metric = Metric::new(
     "run-delay",
     "s/s",
     "time in which threads could have run and did not, together; absent where the kernel does not tell",
 );
-/// As above.
+/// `contentions` of the machine during a run.
 pub static CONTENTIONS: Metric = Metric::new(
     "contentions",
     "1/s",

@@ -2,98 +2,98 @@
 
 use super::{Metric, Table};
 
-/// Of a benchmark of the program.
+/// `time` of a benchmark of the program.
 pub static TIME: Metric =
     Metric::new("time", "s or ns", "time of one run or of one call, as the benchmark's name says");
-/// As above.
+/// `rate` of a benchmark of the program.
 pub static RATE: Metric = Metric::new(
     "rate",
     "M/s or s/s",
     "million events or operations, or simulated seconds, in a second of one thread",
 );
-/// As above.
+/// `memory` of a benchmark of the program.
 pub static MEMORY: Metric =
     Metric::new("memory", "MiB", "most memory that the process had by then");
 
-/// Of a lock in one situation.
+/// `acquisitions` of a lock in one situation.
 pub static ACQUISITIONS: Metric = Metric::new("acquisitions", "1/s", "acquisitions of all threads");
-/// As above.
+/// `fairness` of a lock in one situation.
 pub static FAIRNESS: Metric = Metric::new(
     "fairness",
     "%",
     "Jain's index over the threads' acquisitions: 100 if all had as many, 100/n if one of n threads had all",
 );
-/// As above.
+/// `wait-p50` of a lock in one situation.
 pub static WAIT_P50: Metric =
     Metric::new("wait-p50", "ns", "half of the acquisitions took at most so long");
-/// As above.
+/// `wait-p90` of a lock in one situation.
 pub static WAIT_P90: Metric =
     Metric::new("wait-p90", "ns", "90 % of the acquisitions took at most so long");
-/// As above.
+/// `wait-p99` of a lock in one situation.
 pub static WAIT_P99: Metric =
     Metric::new("wait-p99", "ns", "99 % of the acquisitions took at most so long");
-/// As above.
+/// `wait-p99.9` of a lock in one situation.
 pub static WAIT_P999: Metric =
     Metric::new("wait-p99.9", "ns", "99.9 % of the acquisitions took at most so long");
-/// As above.
+/// `wait-max` of a lock in one situation.
 pub static WAIT_MAX: Metric = Metric::new("wait-max", "ns", "the longest acquisition");
-/// As above.
+/// `cpu` of a lock in one situation.
 pub static CPU: Metric =
     Metric::new("cpu", "ns", "CPU time of all threads for each acquisition, the work included");
-/// As above.
+/// `preempted` of a lock in one situation.
 pub static PREEMPTED: Metric =
     Metric::new("preempted", "1/s", "involuntary context switches: a thread was descheduled");
-/// As above.
+/// `slept` of a lock in one situation.
 pub static SLEPT: Metric =
     Metric::new("slept", "1/s", "voluntary context switches: a thread went to sleep");
-/// As above.
+/// `length` of a lock in one situation.
 pub static LENGTH: Metric = Metric::new("length", "s", "length of the run");
-/// Of one thread.
+/// `share` of one thread.
 pub static SHARE: Metric = Metric::new("share", "", "acquisitions of this thread");
 
-/// Of the clock.
+/// `read` of the clock.
 pub static READ: Metric = Metric::new("read", "ns", "time to read the clock");
-/// As above.
+/// `step` of the clock.
 pub static STEP: Metric = Metric::new("step", "ns", "the clock's smallest step");
-/// As above.
+/// `steal-step` of the clock.
 pub static STEAL_STEP: Metric =
     Metric::new("steal-step", "ns", "the step of the kernel's count of stolen time");
 
-/// Of a CPU.
+/// `watched` of a CPU.
 pub static WATCHED: Metric =
     Metric::new("watched", "ns", "time in which quanta of work were watched, gaps included");
-/// As above.
+/// `quanta` of a CPU.
 pub static QUANTA: Metric = Metric::new("quanta", "", "quanta of work");
-/// As above.
+/// `quantum` of a CPU.
 pub static QUANTUM: Metric = Metric::new("quantum", "ns", "mean length of an undisturbed quantum");
-/// As above.
+/// `quantum-min` of a CPU.
 pub static QUANTUM_MIN: Metric =
     Metric::new("quantum-min", "ns", "the shortest undisturbed quantum of any 256 in a row");
-/// As above.
+/// `quantum-max` of a CPU.
 pub static QUANTUM_MAX: Metric =
     Metric::new("quantum-max", "ns", "the longest undisturbed quantum of any 256 in a row");
-/// As above.
+/// `steal` of a CPU.
 pub static STEAL: Metric = Metric::new(
     "steal",
     "ns",
     "stolen time, by the kernel's count; absent where it does not count",
 );
-/// As above.
+/// `run-delay` of a CPU.
 pub static RUN_DELAY: Metric = Metric::new(
     "run-delay",
     "ns",
     "time in which the thread could have run and did not, by the kernel's count; absent where it does not count",
 );
 
-/// Of a kind of gaps.
+/// `gaps` of a kind of gaps.
 pub static GAPS: Metric = Metric::new("gaps", "", "number of gaps");
-/// As above.
+/// `time` of a kind of gaps.
 pub static GAP_TIME: Metric = Metric::new("time", "ns", "their length in all");
-/// As above.
+/// `longest` of a kind of gaps.
 pub static LONGEST: Metric = Metric::new("longest", "ns", "the longest of them");
-/// Of the gaps of about one length.
+/// `bin-gaps` of the gaps of about one length.
 pub static BIN_GAPS: Metric = Metric::new("bin-gaps", "", "number of gaps of such a length");
-/// As above.
+/// `bin-time` of the gaps of about one length.
 pub static BIN_TIME: Metric = Metric::new("bin-time", "ns", "their length in all");
 
 /// What `overspin bench sim` and `bench sched` measure.
@@ -161,7 +161,7 @@ pub static OF_NOISE: [Table; 4] = [
     },
 ];
 
-/// Of an operation of the machine.
+/// `cost` of an operation of the machine.
 pub static COST: Metric = Metric::new(
     "cost",
     "ns",

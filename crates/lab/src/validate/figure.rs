@@ -28,13 +28,13 @@ static RUNNABLE: Metric = Metric::new(
 );
 static BLOCKED: Metric = Metric::new("blocked", "%", "part of the vCPUs' time in which they slept");
 
-/// What others had of the CPUs, as in [`Disturbance`](super::Disturbance).
+/// What other programs had of the CPUs, as in [`Disturbance`](super::Disturbance).
 pub(crate) static OTHERS: Metric = Metric::new(
     "others",
     "%",
     "what other programs and the kernel's own threads had of the CPUs of this machine in a measured run",
 );
-/// As above.
+/// What the hypervisor below had of the CPUs, as in [`Disturbance`](super::Disturbance).
 pub(crate) static STEAL: Metric = Metric::new(
     "steal",
     "%",

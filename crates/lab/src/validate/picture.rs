@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use overspin_report::short;
 use overspin_report::svg::{MARGIN, Rows, SAMPLE, Svg, colour, px};
 
-const CELL: f64 = 104.0;
+const CELL: f64 = 120.0;
 const GAP: f64 = 14.0;
 const ROW: f64 = 16.0;
 /// The ends of a cell: this many times, or one over this many times, the measured value.

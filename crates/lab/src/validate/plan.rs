@@ -135,7 +135,7 @@ pub struct Measurable {
     pub sets: Vec<String>,
 }
 
-/// Who schedules in a world.
+/// The schedulers of a world: the project's own, or the kernel's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Schedulers {
     /// The project's own schedulers.
@@ -145,7 +145,7 @@ pub enum Schedulers {
 }
 
 impl Schedulers {
-    /// Those of this world.
+    /// The schedulers of this world.
     #[must_use]
     pub fn of(world: AnyWorld) -> Self {
         match world.name() {

@@ -24,14 +24,14 @@ mod supports;
 mod switches;
 mod task;
 
-pub use platform::{Counting, RunThreads};
+pub use platform::RunThreads;
 pub use processes::ProcessesWorld;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use overspin_host::{Attribution, Cancel, Interest, Observer, Refused, Unhonoured, World};
+use overspin_host::{Attribution, Cancel, Ignored, Interest, Observer, Refused, Unhonoured, World};
 use overspin_locks::RawLock;
 use overspin_scenario::{Ending, Host, Outcome, Picos, Scenario};
 use overspin_workload::{Kinds, LayoutOf, Loads};
@@ -93,7 +93,7 @@ impl World for ThreadsWorld {
 
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
         supports::check(scenario, self)?;
-        Ok(supports::unhonoured(scenario))
+        Ok(Ignored::of(&supports::IGNORED, scenario))
     }
 
     fn run(

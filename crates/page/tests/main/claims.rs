@@ -15,10 +15,11 @@ pub(crate) fn run(text: &str) -> Reproduction {
 #[test]
 fn claims_of_a_file_are_decided_by_the_file() {
     let result = run(MINE);
-    let holds: Vec<Option<bool>> = result.claims.iter().map(|c| c.holds).collect();
-    assert_eq!(holds, [Some(true), Some(false), None, None], "{:#?}", result.claims);
+    let holds: Vec<Option<bool>> = result.experiment.claims.iter().map(|c| c.holds).collect();
+    assert_eq!(holds, [Some(true), Some(false), None, None], "{:#?}", result.experiment.claims);
     assert_eq!(result.verdict(), Some(false));
-    let evidence: Vec<&str> = result.claims.iter().map(|c| c.evidence.as_str()).collect();
+    let evidence: Vec<&str> =
+        result.experiment.claims.iter().map(|c| c.evidence.as_str()).collect();
     assert!(evidence[1].starts_with("max(*.*.elapsed) = ") && evidence[1].ends_with("not <= 1 us"));
     assert!(evidence[2].ends_with("(a probability is never above 1)"), "{}", evidence[2]);
     assert!(evidence[3].contains("add `holds"), "{}", evidence[3]);
@@ -41,7 +42,7 @@ fn note(figure: &Compared) -> &str {
 #[test]
 fn figures_of_a_file_are_computed_as_the_file_says() {
     let result = run(MINE);
-    let [elapsed, never, half, some] = result.figures.as_slice() else { panic!("four") };
+    let [elapsed, never, half, some] = result.experiment.figures.as_slice() else { panic!("four") };
     let of = |load: &str| values(&result, &format!("xen-pv.{load}"), "elapsed");
     let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
     assert_eq!(elapsed.simulated, Some(mean(&of("small"))));
@@ -63,10 +64,10 @@ fn figures_of_a_file_are_computed_as_the_file_says() {
     let largest = of("small").into_iter().fold(0.0, f64::max);
     let expected = largest + 2.0 * mean(&of("\"2 jobs\""));
     assert_eq!(
-        (copy.figures[0].simulated, copy.figures[0].simulated_stddev),
+        (copy.experiment.figures[0].simulated, copy.experiment.figures[0].simulated_stddev),
         (Some(expected), None)
     );
-    assert_eq!(copy.figures[0].error, Some(expected / 0.05 - 1.0));
+    assert_eq!(copy.experiment.figures[0].error, Some(expected / 0.05 - 1.0));
 }
 
 #[test]
@@ -95,13 +96,20 @@ fn a_wrong_name_in_a_figure_is_an_error_in_the_file() {
 #[test]
 fn runs_that_do_not_finish_decide_nothing() {
     let result = run(&MINE.replace("limit = \"1s\"", "limit = \"1ms\""));
-    let notes: Vec<&str> = result.figures.iter().map(note).collect();
+    let notes: Vec<&str> = result.experiment.figures.iter().map(note).collect();
     assert_eq!(notes[0], "not computed: 3 of 3 runs have no xen-pv.small.elapsed");
-    assert_eq!((notes[1], result.figures[1].grade), ("0 of 6 runs finished", Grade::Good));
-    let holds: Vec<Option<bool>> = result.claims.iter().map(|c| c.holds).collect();
+    assert_eq!(
+        (notes[1], result.experiment.figures[1].grade),
+        ("0 of 6 runs finished", Grade::Good)
+    );
+    let holds: Vec<Option<bool>> = result.experiment.claims.iter().map(|c| c.holds).collect();
     // That they finish is false; their times are unknown.
-    assert_eq!(holds, [Some(false), None, None, None], "{:#?}", result.claims);
-    assert!(result.claims[1].evidence.contains("3 of 3 runs have no"), "{:#?}", result.claims);
+    assert_eq!(holds, [Some(false), None, None, None], "{:#?}", result.experiment.claims);
+    assert!(
+        result.experiment.claims[1].evidence.contains("3 of 3 runs have no"),
+        "{:#?}",
+        result.experiment.claims
+    );
 }
 
 #[test]

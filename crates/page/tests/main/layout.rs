@@ -225,41 +225,38 @@ fn a_benchmark_cannot_be_run_as_a_scenario() {
     );
 }
 
-/// An experiment with runs in the format of kernbench, of notification and of the pairs on threads.
+/// An experiment with a simulated run, and one that is not simulated.
 fn of_experiment(samples: Vec<Sample>) -> Reproduction {
     let causes = WaitCauses { own_preemption: Picos(7), ..WaitCauses::default() };
+    let simulated = Run {
+        place: "ticket.half".into(),
+        seed: Some(4),
+        ending: Some(Ending::Limit),
+        elapsed: Some(2 * SEC),
+        vcpu_time: Some(4 * SEC),
+        wait_causes: Some(causes),
+        trace_hash: Some(255),
+        ..Run::default()
+    };
     Reproduction {
-        experiment: "e".into(),
-        title: "An experiment".into(),
-        runs: vec![
-            serde_json::json!({
-                "lock": "ticket", "load": "half", "seed": 4, "ending": "limit", "simulated_s": 2.0,
-                "elapsed_s": null, "percent_cpu": 141.0, "vcpu_time_s": [1.5, 2.5],
-                "wait_causes": causes, "wait_p999_s": 0.5, "trace_hash": "00000000000000ff",
-            }),
-            serde_json::json!({
-                "test": "pft", "load": {"pings": 100}, "pcpus": 2, "seed": 5, "finished": true,
-                "windows": {"offered": 3}, "requests_per_s": 9.0,
-                "sets": [{"args": "a", "windows": [{"at_s": 1.0}, {"at_s": 2.0}]}],
-                "tasks": [{"name": "make", "items": 5}],
-            }),
-            serde_json::json!({"threads": 2, "section_ns": 100, "pairs": [[1.0, 2.0], [3.0, 4.0]]}),
-        ],
+        experiment: Experiment {
+            id: "e".into(),
+            title: "An experiment".into(),
+            ..Experiment::default()
+        },
+        runs: vec![simulated, Run { place: "threads-2".into(), ..Run::default() }],
         samples,
         ..Reproduction::default()
     }
 }
 
 #[test]
-fn runs_of_an_experiment_have_their_conditions_as_places() {
+fn places_of_an_experiment_begin_with_its_name() {
     let record = experiment::record(&[of_experiment(Vec::new())]);
     assert_eq!(back(&record), record);
-    let places: Vec<&str> = record.runs.iter().map(|r| r.place.as_str()).collect();
-    assert_eq!(places, ["e.ticket.half", "e.pft.pings-100.pcpus-2", "e.threads-2.section-100ns"]);
-    let run = &record.runs[0];
-    assert_eq!((run.seed, run.ending.as_ref()), (Some(4), Some(&Ending::Limit)));
-    assert_eq!((run.trace_hash, run.vcpu_time), (Some(255), Some(4 * SEC)));
-    assert_eq!(run.wait_causes.map(|c| c.own_preemption), Some(Picos(7)));
+    let runs: Vec<(u32, &str)> = record.runs.iter().map(|r| (r.number, r.place.as_str())).collect();
+    assert_eq!(runs, [(0, "e.ticket.half"), (1, "e.threads-2")]);
+    assert_eq!(record.runs[0].wait_causes.map(|c| c.own_preemption), Some(Picos(7)));
 }
 
 #[test]
@@ -276,10 +273,10 @@ fn samples_of_experiments_are_in_one_table() {
     let rows: Vec<(u32, &str)> = record.samples.iter().map(|s| (s.run, s.place.as_str())).collect();
     assert_eq!(
         rows,
-        [(1, "e.byte.half"), (4, "e.byte.half")],
+        [(1, "e.byte.half"), (3, "e.byte.half")],
         "runs of the second follow the first's"
     );
-    assert_eq!(record.runs.len(), 6);
+    assert_eq!(record.runs.len(), 4);
     assert_eq!(record.experiments.len(), 2);
 }
 

@@ -37,7 +37,7 @@ pub struct Manifest {
     pub schema: String,
     /// Whether all runs have ended.
     pub finished: bool,
-    /// Which seeds.
+    /// The seeds of the runs.
     pub plan: Plan,
     /// The record without its runs and samples, which have files of their own.
     pub record: Box<Record>,

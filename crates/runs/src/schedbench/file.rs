@@ -123,7 +123,7 @@ pub struct Report {
     /// Items with a deadline since the start; our extension.
     #[serde(skip_serializing_if = "is_zero")]
     pub deadlines: u64,
-    /// Those of them that finished too late.
+    /// Items that finished after their deadline.
     #[serde(skip_serializing_if = "is_zero")]
     pub missed: u64,
 }

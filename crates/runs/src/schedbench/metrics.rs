@@ -2,40 +2,40 @@
 
 use overspin_record::metric::{Metric, Table};
 
-/// Of a set of workers.
+/// `throughput-total` of a set of workers.
 pub(crate) static TOTAL: Metric = Metric::new(
     "throughput-total",
     "kops/s",
     "thousand operations in a second: the sum of the workers' means",
 );
-/// As above.
+/// `throughput-stddev` of a set of workers.
 pub(crate) static DEVIATION: Metric = Metric::new(
     "throughput-stddev",
     "kops/s",
     "standard deviation of the workers' means, with the divisor n",
 );
-/// As above.
+/// `utilization-total` of a set of workers.
 pub(crate) static UTILIZATION_TOTAL: Metric =
     Metric::new("utilization-total", "CPUs", "CPU time in a second: the sum of the workers' means");
-/// As above.
+/// `late-max` of a set of workers.
 pub(crate) static LATE_MAX: Metric =
     Metric::new("late-max", "ms", "how late the latest item of all began after it was due");
 
-/// Of a worker.
+/// `deadlines` of a worker.
 pub(crate) static DEADLINES: Metric =
     Metric::new("deadlines", "", "items with a deadline; only workers that have deadlines");
-/// As above.
+/// `missed` of a worker.
 pub(crate) static MISSED: Metric =
     Metric::new("missed", "", "items that were not done by their deadlines");
-/// Of a worker, for each of its reports.
+/// `at` of a worker, for each of its reports.
 pub(crate) static AT: Metric = Metric::new("at", "s", "time of the report");
-/// As above.
+/// `throughput` of a worker, for each of its reports.
 pub(crate) static THROUGHPUT: Metric =
     Metric::new("throughput", "kops/s", "thousand operations in a second, since the last report");
-/// As above.
+/// `utilization` of a worker, for each of its reports.
 pub(crate) static UTILIZATION: Metric =
     Metric::new("utilization", "CPUs", "CPU time in a second, since the last report");
-/// As above.
+/// `late` of a worker, for each of its reports.
 pub(crate) static LATE: Metric = Metric::new(
     "late",
     "ms",

@@ -40,7 +40,7 @@ pub struct WorkerSummary {
     pub max_delta_ms: f64,
     /// Items with a deadline.
     pub deadlines: u64,
-    /// Those of them that finished too late.
+    /// Items that finished after their deadline.
     pub missed: u64,
     /// The windows between its reports.
     pub windows: Vec<Window>,

@@ -163,7 +163,7 @@ pub fn run(
                 let figures = figures.iter().map(kept).collect();
                 results.keep(&Finished { run: run.clone(), figures })?;
             }
-            Ok((run, figures))
+            Ok::<_, ParallelError>((run, figures))
         })?;
     let results = metrics(&runs);
     Ok(OverSeeds { scenario: scenario.clone(), runs, results })

@@ -1,13 +1,13 @@
 //! The record of one scenario with many seeds.
 
-use super::OverSeeds as Result;
+use super::OverSeeds as Results;
 use crate::record::{Kind, OverSeeds, Record, Run, next_number};
 use crate::run::{add, of_scenario};
 use overspin_scenario::Scenario;
 
 /// The record of one scenario with many seeds.
 #[must_use]
-pub fn record(over: &Result, set: &[String]) -> Record {
+pub fn record(over: &Results, set: &[String]) -> Record {
     let mut record = record_head(&over.scenario, set);
     for (run, figures) in &over.runs {
         let number = next_number(&record.runs);

@@ -1,6 +1,7 @@
 //! What a sweep measures of each run: a few figures that every workload with locks has.
 
 use crate::catalog;
+use crate::instruments::Subject;
 use overspin_record::metric::{Metric, Table, simulated};
 use overspin_scenario::{DomainOutcome, LockOutcome, Outcome, Picos, Scenario};
 
@@ -13,7 +14,7 @@ pub struct Measure {
     pub title: &'static str,
     /// Whether more of it is better.
     pub more_is_better: bool,
-    of: fn(&Subject<'_>) -> f64,
+    pub(crate) of: fn(&Subject<'_>) -> Option<f64>,
 }
 
 /// What is measured of each run, in the order of a cell's values. A new measure is one more row.
@@ -22,31 +23,31 @@ const ALL: &[Measure] = &[
         metric: &simulated::THROUGHPUT,
         title: "Throughput",
         more_is_better: true,
-        of: |s| s.workload_locks().map(|(d, locks)| rate(s.outcome, d, locks)).sum(),
+        of: |s| Some(workload_locks(s).map(|(d, locks)| rate(s.outcome, d, locks)).sum()),
     },
     Measure {
         metric: &simulated::LONGEST_WAIT_P50,
         title: "p50 wait",
         more_is_better: false,
-        of: |s| s.longest(|l| l.wait_p50),
+        of: |s| Some(longest(s, |l| l.wait_p50)),
     },
     Measure {
         metric: &simulated::LONGEST_WAIT_P99,
         title: "p99 wait",
         more_is_better: false,
-        of: |s| s.longest(|l| l.wait_p99),
+        of: |s| Some(longest(s, |l| l.wait_p99)),
     },
     Measure {
         metric: &simulated::LONGEST_WAIT_P999,
         title: "p99.9 wait",
         more_is_better: false,
-        of: |s| s.longest(|l| l.wait_p999),
+        of: |s| Some(longest(s, |l| l.wait_p999)),
     },
     Measure {
         metric: &simulated::BURNED,
         title: "CPU burned",
         more_is_better: false,
-        of: |s| s.burned(),
+        of: |s| Some(burned(s)),
     },
     Measure {
         metric: &simulated::FAIRNESS,
@@ -54,7 +55,7 @@ const ALL: &[Measure] = &[
         more_is_better: true,
         of: |s| {
             let tasks = s.outcome.domains.iter().flat_map(|d| &d.tasks);
-            100.0 * overspin_stats::jain(&tasks.map(|t| t.items as f64).collect::<Vec<_>>())
+            Some(100.0 * overspin_stats::jain(&tasks.map(|t| t.items as f64).collect::<Vec<_>>()))
         },
     },
 ];
@@ -77,36 +78,29 @@ pub static TABLES: [Table; 1] = [Table {
 
 /// The [`MEASURES`] of a run of `scenario`, in their units.
 pub(super) fn measure(scenario: &Scenario, outcome: &Outcome) -> [f64; COUNT] {
-    let subject = Subject { scenario, outcome };
-    std::array::from_fn(|i| (MEASURES[i].of)(&subject))
+    let subject = Subject { scenario, outcome, domain: 0, scale: 1.0 };
+    std::array::from_fn(|i| (MEASURES[i].of)(&subject).unwrap_or(0.0))
 }
 
-/// A run, and the scenario that it ran.
-struct Subject<'a> {
-    scenario: &'a Scenario,
-    outcome: &'a Outcome,
+/// Each domain with the locks of its workload: the guest kernel's own locks come after them.
+fn workload_locks<'a>(
+    s: &Subject<'a>,
+) -> impl Iterator<Item = (&'a DomainOutcome, &'a [LockOutcome])> {
+    let domains = s.outcome.domains.iter().zip(&s.scenario.domains);
+    domains.map(|(of, domain)| (of, &of.locks[..catalog::names().locks_of(domain).len()]))
 }
 
-impl<'a> Subject<'a> {
-    /// Each domain with the locks of its workload: the guest kernel's own locks come after them.
-    fn workload_locks(&self) -> impl Iterator<Item = (&'a DomainOutcome, &'a [LockOutcome])> {
-        let domains = self.outcome.domains.iter().zip(&self.scenario.domains);
-        domains.map(|(of, domain)| (of, &of.locks[..catalog::names().locks_of(domain).len()]))
-    }
+/// The longest of one kind of wait, in microseconds.
+fn longest(s: &Subject<'_>, wait: fn(&LockOutcome) -> Picos) -> f64 {
+    workload_locks(s).flat_map(|(_, locks)| locks).map(wait).max().unwrap_or_default().micros()
+}
 
-    /// The longest of one kind of wait, in microseconds.
-    fn longest(&self, wait: fn(&LockOutcome) -> Picos) -> f64 {
-        let waits = self.workload_locks().flat_map(|(_, locks)| locks).map(wait);
-        waits.max().unwrap_or_default().micros()
-    }
-
-    fn burned(&self) -> f64 {
-        let vcpus = || self.outcome.domains.iter().flat_map(|d| &d.vcpus);
-        let (waiting, running): (Picos, Picos) =
-            (vcpus().map(|v| v.waiting).sum(), vcpus().map(|v| v.running).sum());
-        // The hypervisor counts in whole nanoseconds, the waits are counted in picoseconds.
-        if running == Picos::ZERO { 0.0 } else { waiting.percent(running).min(100.0) }
-    }
+fn burned(s: &Subject<'_>) -> f64 {
+    let vcpus = || s.outcome.domains.iter().flat_map(|d| &d.vcpus);
+    let (waiting, running): (Picos, Picos) =
+        (vcpus().map(|v| v.waiting).sum(), vcpus().map(|v| v.running).sum());
+    // The hypervisor counts in whole nanoseconds, the waits are counted in picoseconds.
+    if running == Picos::ZERO { 0.0 } else { waiting.percent(running).min(100.0) }
 }
 
 /// Acquisitions per second while the domain lived.

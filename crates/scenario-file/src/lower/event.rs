@@ -13,13 +13,13 @@ const ACTIONS: [&str; 6] = ["weight", "cap", "affinity", "pause", "unpause", "po
 
 /// Reads one event on this host with these domains.
 pub(super) fn event(r: &Reader<'_>, host: &Host, domains: &[Domain]) -> Result<Event> {
-    Ok(Event { at: r.some_time("at")?, change: change(r, host, domains)? })
+    let r = &r.on(host.pcpus());
+    Ok(Event { at: r.some("at")?, change: change(r, host, domains)? })
 }
 
 fn change(r: &Reader<'_>, host: &Host, domains: &[Domain]) -> Result<Change> {
     let action = action(r)?;
-    let pcpu = r.integer("pcpu")?;
-    if let Some(pcpu) = pcpu {
+    if let Some(pcpu) = r.get("pcpu")? {
         let other = ["domain", "vcpu"].into_iter().find(|key| r.node(key).is_some());
         if let Some(key) = other.or((action != "pool").then_some(action)) {
             return Err(r.error(
@@ -28,11 +28,11 @@ fn change(r: &Reader<'_>, host: &Host, domains: &[Domain]) -> Result<Change> {
                 "a pCPU can only go to another `pool`",
             ));
         }
-        return Ok(Change::MovePcpu { pcpu: pcpu as u32, pool: pool_of(r, host)? });
+        return Ok(Change::MovePcpu { pcpu, pool: pool_of(r, host)? });
     }
     let domain = domain(r, domains)?;
     let vcpus = domains[domain as usize].vcpus;
-    let vcpu = match r.integer("vcpu")? {
+    let vcpu = match r.get::<u32>("vcpu")? {
         Some(v) if matches!(action, "weight" | "cap" | "pool") => {
             return Err(r.error(
                 "vcpu",
@@ -40,22 +40,21 @@ fn change(r: &Reader<'_>, host: &Host, domains: &[Domain]) -> Result<Change> {
                 "leave `vcpu` out",
             ));
         }
-        Some(v) if v >= u64::from(vcpus) => {
+        Some(v) if v >= vcpus => {
             return Err(r.error(
                 "vcpu",
                 format!("`{}`: there is no vCPU {v}", r.full("vcpu")),
                 format!("the domain has vCPUs 0 to {}", vcpus - 1),
             ));
         }
-        Some(v) => Some(v as u32),
-        None => None,
+        vcpu => vcpu,
     };
     Ok(match action {
-        "weight" => Change::Weight { domain, weight: r.u32("weight")? },
-        "cap" => Change::Cap { domain, cap: r.u32("cap")? },
+        "weight" => Change::Weight { domain, weight: r.some("weight")? },
+        "cap" => Change::Cap { domain, cap: r.some("cap")? },
         "affinity" => {
             let count = if vcpu.is_some() { 1 } else { vcpus };
-            Change::Affinity { domain, vcpu, affinity: affinity(r, count, host.pcpus())? }
+            Change::Affinity { domain, vcpu, affinity: affinity(r, count)? }
         }
         "pause" => Change::Pause { domain, vcpu },
         "unpause" => Change::Unpause { domain, vcpu },
@@ -78,7 +77,7 @@ fn action(r: &Reader<'_>) -> Result<&'static str> {
         ));
     }
     if let "pause" | "unpause" = action
-        && !r.boolean(action)?
+        && !r.some::<bool>(action)?
     {
         let help = "write `pause = true` or `unpause = true`";
         return Err(r.error(action, format!("`{action} = false` does nothing"), help));
@@ -89,7 +88,7 @@ fn action(r: &Reader<'_>) -> Result<&'static str> {
 fn domain(r: &Reader<'_>, domains: &[Domain]) -> Result<u32> {
     let names = || domains.iter().map(|d| d.name.as_str());
     let known = || format!("domains are: {}", names().collect::<Vec<_>>().join(", "));
-    let Some(name) = r.text("domain")? else {
+    let Some(name) = r.get::<String>("domain")? else {
         return Err(r.error("domain", "`domain` is missing in [[event]]", known()));
     };
     if let Some(i) = names().position(|n| n == name) {

@@ -1,7 +1,6 @@
 //! Pools: pCPUs with their own scheduler, and the domains in them.
 
 use super::Result;
-use super::domain::cpu_list;
 use crate::params;
 use crate::reader::Reader;
 use overspin_scenario::{Host, Pool};
@@ -10,11 +9,11 @@ use overspin_sched::nearest;
 /// The name of the host's own pool.
 const OWN: &str = "host";
 
-/// Reads the pools of a host with `pcpus` pCPUs.
-pub(super) fn pools(host: &Reader<'_>, pcpus: u32) -> Result<Vec<Pool>> {
+/// Reads the pools of a host.
+pub(super) fn pools(host: &Reader<'_>) -> Result<Vec<Pool>> {
     let mut pools: Vec<Pool> = Vec::new();
     for r in host.tables("pool")? {
-        let pool = pool(&r, pcpus)?;
+        let pool = pool(&r)?;
         if pool.name == OWN || pools.iter().any(|p| p.name == pool.name) {
             return Err(r.error(
                 "name",
@@ -35,25 +34,25 @@ pub(super) fn pools(host: &Reader<'_>, pcpus: u32) -> Result<Vec<Pool>> {
     Ok(pools)
 }
 
-fn pool(r: &Reader<'_>, pcpus: u32) -> Result<Pool> {
-    let cpus = r.node("cpus").map(|node| cpu_list(r, "cpus", node, pcpus)).transpose()?;
-    let cpus = cpus.unwrap_or_default();
-    if cpus.contains(&0) {
+fn pool(r: &Reader<'_>) -> Result<Pool> {
+    let pool: Pool = r.fields(r.tree(&["scheduler_params"])?)?;
+    if pool.cpus.contains(&0) {
         return Err(r.error(
             "cpus",
             "pCPU 0, the boot pCPU, stays in the host's own pool",
             "leave it out; the host's own pool has all pCPUs that are in no other pool",
         ));
     }
-    let scheduler = r.scheduler("scheduler")?.name;
-    let params = params::of_scheduler(r, scheduler)?;
-    let name = r.text("name")?.unwrap_or_default();
-    Ok(Pool { name, cpus, scheduler: scheduler.into(), params })
+    Ok(Pool { params: params::of_scheduler(r, &pool.scheduler)?, ..pool })
 }
 
 /// The pool that the key `pool` of `r` names; the host's own if it names none.
 pub(super) fn pool_of(r: &Reader<'_>, host: &Host) -> Result<u32> {
-    let Some(name) = r.text("pool")?.filter(|name| name != OWN) else { return Ok(0) };
+    // As data, a pool is a number, and so is the default.
+    let name = if r.node("pool").is_some() { r.some("pool")? } else { OWN.to_owned() };
+    if name == OWN {
+        return Ok(0);
+    }
     if let Some(i) = host.pools.iter().position(|p| p.name == name) {
         return Ok(i as u32 + 1);
     }

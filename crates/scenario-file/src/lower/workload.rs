@@ -2,7 +2,7 @@
 //! has what all kinds share.
 
 use super::Result;
-use crate::keys::{Absent, Key, Kind, WORKLOAD};
+use crate::keys::{Kind, Section, WORKLOAD};
 use crate::reader::Reader;
 use overspin_located::LocatedError;
 use overspin_scenario::{Domain, Tree, Value, Workload, Workloads};
@@ -29,51 +29,31 @@ fn workload(r: &Reader<'_>) -> Result<Workload> {
     let kind = r.name("kind", &known)?;
     let info = kinds.find(&kind).map_err(|fault| located(r, fault))?;
     let r = r.as_one_of(info.keys)?;
-    let workload = info.lower(tree(&r)?).map_err(|fault| located(&r, fault))?;
-    Ok(Workload {
-        name: r.text("name")?,
-        vcpus: r.numbers("vcpus")?.unwrap_or_default(),
-        ..workload
-    })
+    let tree = completed(info.keys, r.tree(&[])?);
+    let workload = info.lower(tree).map_err(|fault| located(&r, fault))?;
+    Ok(Workload { name: r.get("name")?, vcpus: r.get("vcpus")?.unwrap_or_default(), ..workload })
 }
 
-/// The values of all keys of a table, with the defaults of absent keys.
-fn tree(r: &Reader<'_>) -> Result<Tree> {
+/// The values of all keys in the order of the keys, as records have them: those `given`, and the defaults of others.
+fn completed(section: &Section, mut given: Tree) -> Tree {
     let mut tree = Tree::new();
-    for key in r.section().keys {
-        if let Some(value) = value(r, key)? {
-            tree.insert(key.name.to_owned(), value);
-        }
+    for key in section.keys {
+        let default = key.default(&given);
+        let value = match (key.kind, given.remove(key.field).or(default)) {
+            (Kind::Table(inner), Some(Value::Object(part))) => completed(inner, part).into(),
+            (Kind::Tables(inner), Some(Value::Array(parts))) => {
+                let part = |part| match part {
+                    Value::Object(part) => completed(inner, part).into(),
+                    other => other,
+                };
+                parts.into_iter().map(part).collect()
+            }
+            (_, Some(value)) => value,
+            (_, None) => continue,
+        };
+        tree.insert(key.field.to_owned(), value);
     }
-    Ok(tree)
-}
-
-fn value(r: &Reader<'_>, key: &Key) -> Result<Option<Value>> {
-    let is_there = r.node(key.name).is_some();
-    Ok(match key.kind {
-        Kind::Choice(words) if is_there || !matches!(key.absent, Absent::Means(_)) => {
-            Some(r.name(key.name, words)?.into())
-        }
-        Kind::Integer { .. } => r.integer(key.name)?.map(Value::from),
-        Kind::Time { .. } => r.time(key.name)?.map(|time| time.0.into()),
-        Kind::Boolean if is_there || !matches!(key.absent, Absent::Means(_)) => {
-            Some(r.boolean(key.name)?.into())
-        }
-        Kind::Texts if is_there || matches!(key.absent, Absent::Required) => {
-            Some(r.texts(key.name)?.into())
-        }
-        Kind::Table(inner) => Some(match r.table(key.name)? {
-            Some(table) => tree(&table)?.into(),
-            None => inner.defaults().into(),
-        }),
-        Kind::Tables(_) => {
-            let each = r.tables(key.name)?;
-            Some(each.iter().map(|t| tree(t).map(Value::from)).collect::<Result<_>>()?)
-        }
-        Kind::Choice(_) | Kind::Boolean | Kind::Texts => None,
-        // The part that knows the names checks them. Other kinds of keys occur only outside workload tables.
-        _ => r.text(key.name)?.map(Value::from),
-    })
+    tree
 }
 
 fn located(r: &Reader<'_>, fault: Fault) -> LocatedError {

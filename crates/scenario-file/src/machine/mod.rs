@@ -18,7 +18,9 @@ mod skylake_sp;
 
 pub use reference::{comparison, tables};
 
-use overspin_scenario::{Costs, Picos};
+use crate::cost_keys;
+use overspin_scenario::keys::with_defaults;
+use overspin_scenario::{Costs, Picos, Tree};
 
 /// All machines. The first is the default; it has the values that others leave out.
 pub const MACHINES: &[Machine] = &[
@@ -196,24 +198,8 @@ impl Machine {
     /// All costs.
     #[must_use]
     pub fn costs(&self) -> Costs {
-        Costs {
-            cache_hit: self.cost("cache_hit"),
-            atomic: self.cost("atomic"),
-            same_core: self.cost("same_core"),
-            cross_core: self.cost("cross_core"),
-            cross_socket: self.cost("cross_socket"),
-            spin_iteration: self.cost("spin_iteration"),
-            fence: self.cost("fence"),
-            context_switch: self.cost("context_switch"),
-            preemption: self.cost("preemption"),
-            hypercall: self.cost("hypercall"),
-            pause_loop_exit: self.cost("pause_loop_exit"),
-            yield_to: self.cost("yield_to"),
-            ipi: self.cost("ipi"),
-            timer: self.cost("timer"),
-            interrupt: self.cost("interrupt"),
-            migration: self.cost("migration"),
-        }
+        let costs = cost_keys().map(|key| (key.to_owned(), self.cost(key).0.into()));
+        with_defaults(costs.collect::<Tree>().into())
     }
 }
 

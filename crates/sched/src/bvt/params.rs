@@ -15,50 +15,46 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     weights: true,
     caps: false,
     ticks: false,
-    params: &[
-        ParamInfo::time(
-            "allowance",
-            (Nanos::us(10), Nanos::SEC),
-            "5 ms",
-            "Context switch allowance: what runs may get this far ahead of its turn.",
-        ),
-        ParamInfo::flag(
-            "as_is",
-            "false",
-            "Keep two faults: 32-bit virtual times, and a lead in MCUs taken for ns.",
-        ),
-    ],
-    domain_params: DOMAIN_PARAMS,
-    make: &|params| {
-        let as_is = params.flag("as_is").unwrap_or(false);
-        Ok(Box::new(Bvt::new(params.time("allowance").unwrap_or(Nanos::ms(5)), as_is)))
-    },
+    params: &[ALLOWANCE, AS_IS],
+    domain_params: &[MCU_ADVANCE, WARPBACK, WARP_VALUE, WARP_LIMIT, UNWARP_TIME],
+    make: &|params| Ok(Box::new(Bvt::new(ALLOWANCE.time_in(params), AS_IS.flag_in(params)))),
 };
 
-const DOMAIN_PARAMS: &[ParamInfo] = &[
-    ParamInfo::number(
-        "mcu_advance",
-        (1, 65535),
-        "2560 / weight",
-        "Virtual time for each 100 us of run time: 5 gets twice as much as 10.",
-    ),
-    ParamInfo::flag("warpback", "false", "Whether it warps."),
-    ParamInfo::number(
-        "warp_value",
-        (0, 1 << 31),
-        "0",
-        "By how much it is ahead while it warps, in units of virtual time.",
-    ),
-    ParamInfo::time(
-        "warp_limit",
-        (Nanos::ZERO, Nanos::sec(100)),
-        "2 s",
-        "For how long it may run warped at a stretch; 0 is without limit.",
-    ),
-    ParamInfo::time(
-        "unwarp_time",
-        (Nanos::ZERO, Nanos::sec(100)),
-        "1 s",
-        "For how long it must do without warp after that; 0 is for ever.",
-    ),
-];
+const ALLOWANCE: ParamInfo = ParamInfo::time(
+    "allowance",
+    (Nanos::us(10), Nanos::SEC),
+    Nanos::ms(5),
+    "Context switch allowance: what runs may get this far ahead of its turn.",
+);
+const AS_IS: ParamInfo = ParamInfo::flag(
+    "as_is",
+    false,
+    "Keep two faults: 32-bit virtual times, and a lead in MCUs taken for ns.",
+);
+/// The default is that of a domain of weight 256.
+pub(super) const MCU_ADVANCE: ParamInfo = ParamInfo::number(
+    "mcu_advance",
+    (1, 65535),
+    10,
+    "Virtual time for each 100 us of run time: 5 gets twice as much as 10.",
+)
+.shown_as("2560 / weight");
+pub(super) const WARPBACK: ParamInfo = ParamInfo::flag("warpback", false, "Whether it warps.");
+pub(super) const WARP_VALUE: ParamInfo = ParamInfo::number(
+    "warp_value",
+    (0, 1 << 31),
+    0,
+    "By how much it is ahead while it warps, in units of virtual time.",
+);
+pub(super) const WARP_LIMIT: ParamInfo = ParamInfo::time(
+    "warp_limit",
+    (Nanos::ZERO, Nanos::sec(100)),
+    Nanos::sec(2),
+    "For how long it may run warped at a stretch; 0 is without limit.",
+);
+pub(super) const UNWARP_TIME: ParamInfo = ParamInfo::time(
+    "unwarp_time",
+    (Nanos::ZERO, Nanos::sec(100)),
+    Nanos::sec(1),
+    "For how long it must do without warp after that; 0 is for ever.",
+);

@@ -1,6 +1,7 @@
 //! Shares of vCPUs, and warps with their limits.
 
 use super::Bvt;
+use super::params::{MCU_ADVANCE, UNWARP_TIME, WARP_LIMIT, WARP_VALUE, WARPBACK};
 use crate::ids::{TimerId, VcpuId};
 use crate::params::Params;
 use crate::scheduler::Context;
@@ -22,24 +23,25 @@ impl Share {
     /// The share for a domain of this weight: an advance of 10 for weight 256, rounded to the
     /// nearest unit.
     pub fn of_weight(weight: u32, scale: i64) -> Self {
-        let weight = i64::from(weight);
+        let (weight, unset) = (i64::from(weight), Params::default());
+        let advance = 256 * MCU_ADVANCE.number_in(&unset) * scale;
         Self {
-            advance: ((2560 * scale + weight / 2) / weight).max(1),
-            warpback: false,
-            warp_value: 0,
-            warp_limit: Nanos::ms(2000),
-            unwarp_time: Nanos::ms(1000),
+            advance: ((advance + weight / 2) / weight).max(1),
+            warpback: WARPBACK.flag_in(&unset),
+            warp_value: WARP_VALUE.number_in(&unset) * scale,
+            warp_limit: WARP_LIMIT.time_in(&unset),
+            unwarp_time: UNWARP_TIME.time_in(&unset),
         }
     }
 
     /// Takes the values that are set in `params`.
     pub fn with(self, params: &Params, scale: i64) -> Self {
         Self {
-            advance: params.number("mcu_advance").map_or(self.advance, |a| a * scale),
-            warpback: params.flag("warpback").unwrap_or(self.warpback),
-            warp_value: params.number("warp_value").map_or(self.warp_value, |w| w * scale),
-            warp_limit: params.time("warp_limit").unwrap_or(self.warp_limit),
-            unwarp_time: params.time("unwarp_time").unwrap_or(self.unwarp_time),
+            advance: params.number(MCU_ADVANCE.key).map_or(self.advance, |a| a * scale),
+            warpback: params.flag(WARPBACK.key).unwrap_or(self.warpback),
+            warp_value: params.number(WARP_VALUE.key).map_or(self.warp_value, |w| w * scale),
+            warp_limit: params.time(WARP_LIMIT.key).unwrap_or(self.warp_limit),
+            unwarp_time: params.time(UNWARP_TIME.key).unwrap_or(self.unwarp_time),
         }
     }
 }

@@ -20,51 +20,49 @@ pub(super) struct Tunables {
 impl Tunables {
     fn new(params: &Params) -> Result<Self, SchedError> {
         let tunables = Self {
-            quantum: quantum(params),
-            sample: params.time("sample").unwrap_or(Nanos::MS),
-            stop: params.time("stop").unwrap_or(Nanos::ms(3)),
-            start: params.time("start").unwrap_or(Nanos::MS),
+            quantum: QUANTUM.time_in(params),
+            sample: SAMPLE.time_in(params),
+            stop: STOP.time_in(params),
+            start: START.time_in(params),
         };
         if tunables.start >= tunables.stop {
             let legal = format!("less than stop, {}", ParamValue::Time(tunables.stop));
-            return Err(SchedError::illegal("start", &ParamValue::Time(tunables.start), &legal));
+            return Err(SchedError::illegal(START.key, &ParamValue::Time(tunables.start), &legal));
         }
         Ok(tunables)
     }
 }
 
-fn quantum(params: &Params) -> Nanos {
-    params.time("quantum").unwrap_or(Nanos::ms(50))
-}
-
 const QUANTUM: ParamInfo = ParamInfo::time(
     "quantum",
     (Nanos::us(100), Nanos::ms(1000)),
-    "50 ms",
+    Nanos::ms(50),
     "A running vCPU gives way after this long, if another vCPU waits and is behind it.",
 );
 
-const RELAXED_PARAMS: &[ParamInfo] = &[
-    QUANTUM,
-    ParamInfo::time(
-        "sample",
-        (Nanos::us(100), Nanos::ms(100)),
-        "1 ms",
-        "How often skews are looked at.",
-    ),
-    ParamInfo::time(
-        "stop",
-        (Nanos::us(100), Nanos::ms(1000)),
-        "3 ms",
-        "Above this skew a vCPU (or its whole VM) is co-stopped.",
-    ),
-    ParamInfo::time(
-        "start",
-        (Nanos::ZERO, Nanos::ms(1000)),
-        "1 ms",
-        "At this skew a co-stopped vCPU may run again; less than stop.",
-    ),
-];
+const SAMPLE: ParamInfo = ParamInfo::time(
+    "sample",
+    (Nanos::us(100), Nanos::ms(100)),
+    Nanos::MS,
+    "How often skews are looked at.",
+);
+const STOP: ParamInfo = ParamInfo::time(
+    "stop",
+    (Nanos::us(100), Nanos::ms(1000)),
+    Nanos::ms(3),
+    "Above this skew a vCPU (or its whole VM) is co-stopped.",
+);
+const START: ParamInfo = ParamInfo::time(
+    "start",
+    (Nanos::ZERO, Nanos::ms(1000)),
+    Nanos::MS,
+    "At this skew a co-stopped vCPU may run again; less than stop.",
+);
+const BACKFILL: ParamInfo = ParamInfo::flag(
+    "backfill",
+    false,
+    "pCPUs that would idle take vCPUs of VMs that are not placed.",
+);
 
 pub(crate) const RELAXED_VCPU: SchedulerInfo = SchedulerInfo {
     name: "cosched",
@@ -75,7 +73,7 @@ pub(crate) const RELAXED_VCPU: SchedulerInfo = SchedulerInfo {
     weights: true,
     caps: false,
     ticks: false,
-    params: RELAXED_PARAMS,
+    params: &[QUANTUM, SAMPLE, STOP, START],
     domain_params: &[],
     make: &|params| Ok(Box::new(Relaxed::new(false, Tunables::new(params)?))),
 };
@@ -92,17 +90,7 @@ pub(crate) const STRICT: SchedulerInfo = SchedulerInfo {
     name: "cosched-strict",
     brief: "strict co-scheduling: all vCPUs of a VM at once, or none",
     source: "VMware ESX 2, as published; constants are a model",
-    params: &[
-        QUANTUM,
-        ParamInfo::flag(
-            "backfill",
-            "false",
-            "pCPUs that would idle take vCPUs of VMs that are not placed.",
-        ),
-    ],
-    make: &|params| {
-        let backfill = params.flag("backfill").unwrap_or(false);
-        Ok(Box::new(Strict::new(quantum(params), backfill)))
-    },
+    params: &[QUANTUM, BACKFILL],
+    make: &|params| Ok(Box::new(Strict::new(QUANTUM.time_in(params), BACKFILL.flag_in(params)))),
     ..RELAXED_VCPU
 };

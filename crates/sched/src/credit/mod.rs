@@ -30,7 +30,7 @@ mod placement;
 mod profile;
 mod queue;
 
-pub(crate) use profile::{Profile, TODAY_PARAMS, Y2008_PARAMS, Y2013_PARAMS, Y2016_PARAMS};
+pub(crate) use profile::Profile;
 
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;

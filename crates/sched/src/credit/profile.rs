@@ -4,65 +4,63 @@
 //! field. Source: schedulers specification §2 and §3.1.
 
 use crate::error::SchedError;
-use crate::params::{self, ParamInfo, ParamKind, ParamValue};
+use crate::params::{self, ParamInfo, ParamValue, Preset};
 use crate::time::Nanos;
 
 /// Credits that a running vCPU burns in a millisecond.
 pub(crate) const CREDITS_PER_MS: i64 = 10;
 
-const TSLICE: ParamInfo = ParamInfo {
-    key: "tslice",
-    kind: ParamKind::Time { min: Nanos::MS, max: Nanos::ms(1000) },
-    default: "30 ms",
-    doc: "Time slice, and period of the accounting; whole ms.",
-};
-const RATELIMIT: ParamInfo = ParamInfo {
-    key: "ratelimit",
-    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::ms(500) },
-    default: "1 ms",
-    doc: "A vCPU that was dispatched less than this ago is not preempted; 0 is off, else at least \
-          100 us and at most the time slice.",
-};
-const MIGRATION_DELAY: ParamInfo = ParamInfo {
-    key: "migration_delay",
-    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::ms(100) },
-    default: "0",
-    doc: "A vCPU that ran less than this ago is not stolen by another pCPU; 0 is off.",
-};
-const BALANCE_RATELIMIT: ParamInfo = ParamInfo {
-    key: "balance_ratelimit",
-    kind: ParamKind::Time { min: Nanos::ZERO, max: Nanos::ms(1000) },
-    default: "1 ms",
-    doc: "A pCPU looks for work elsewhere at most this often; 0 is off.",
-};
-const TICKLE_ONE_IDLE: ParamInfo = ParamInfo {
-    key: "tickle_one_idle",
-    kind: ParamKind::Flag,
-    default: "true",
-    doc: "A wake-up with several suitable idle pCPUs wakes one of them instead of all.",
-};
-const SMT_POWER_SAVINGS: ParamInfo = ParamInfo {
-    key: "smt_power_savings",
-    kind: ParamKind::Flag,
-    default: "false",
-    doc: "Pack vCPUs onto busy cores and sockets instead of spreading them.",
-};
-const KICK_ALWAYS: ParamInfo = ParamInfo {
-    key: "kick_always",
-    kind: ParamKind::Flag,
-    default: "true",
-    doc: "A wake-up that preempts while other pCPUs idle takes what it preempts off its pCPU to be placed \
-          anew, even if it may run nowhere else; if not, only what an idle pCPU may run.",
-};
-const AS_IS: ParamInfo = ParamInfo {
-    key: "as_is",
-    kind: ParamKind::Flag,
-    default: "false",
-    doc: "Follow the original where it evidently does not do what was meant.",
-};
+const TSLICE: ParamInfo = ParamInfo::time(
+    "tslice",
+    (Nanos::MS, Nanos::ms(1000)),
+    Nanos::ms(30),
+    "Time slice, and period of the accounting; whole ms.",
+);
+const RATELIMIT: ParamInfo = ParamInfo::time(
+    "ratelimit",
+    (Nanos::ZERO, Nanos::ms(500)),
+    Nanos::MS,
+    "A vCPU that was dispatched less than this ago is not preempted; 0 is off, else at least \
+     100 us and at most the time slice.",
+);
+const MIGRATION_DELAY: ParamInfo = ParamInfo::time(
+    "migration_delay",
+    (Nanos::ZERO, Nanos::ms(100)),
+    Nanos::ZERO,
+    "A vCPU that ran less than this ago is not stolen by another pCPU; 0 is off.",
+);
+const BALANCE_RATELIMIT: ParamInfo = ParamInfo::time(
+    "balance_ratelimit",
+    (Nanos::ZERO, Nanos::ms(1000)),
+    Nanos::MS,
+    "A pCPU looks for work elsewhere at most this often; 0 is off.",
+);
+const TICKLE_ONE_IDLE: ParamInfo = ParamInfo::flag(
+    "tickle_one_idle",
+    true,
+    "A wake-up with several suitable idle pCPUs wakes one of them instead of all.",
+);
+const SMT_POWER_SAVINGS: ParamInfo = ParamInfo::flag(
+    "smt_power_savings",
+    false,
+    "Pack vCPUs onto busy cores and sockets instead of spreading them.",
+);
+/// Until Xen commit f02a5760c7 (November 2015, in 4.7), such a vCPU was always placed anew. The new placement is a
+/// wake-up, which boosts it, and the ratelimit does not protect it.
+const KICK_ALWAYS: ParamInfo = ParamInfo::flag(
+    "kick_always",
+    true,
+    "A wake-up that preempts while other pCPUs idle takes what it preempts off its pCPU to be placed \
+     anew, even if it may run nowhere else; if not, only what an idle pCPU may run.",
+);
+const AS_IS: ParamInfo = ParamInfo::flag(
+    "as_is",
+    false,
+    "Follow the original where it evidently does not do what was meant.",
+);
 
 /// Parameters of `credit`.
-pub(crate) const TODAY_PARAMS: &[ParamInfo] = &[
+const TODAY_PARAMS: &[ParamInfo] = &[
     TSLICE,
     RATELIMIT,
     MIGRATION_DELAY,
@@ -72,19 +70,19 @@ pub(crate) const TODAY_PARAMS: &[ParamInfo] = &[
     AS_IS,
 ];
 /// Parameters of `credit-2016`.
-pub(crate) const Y2016_PARAMS: &[ParamInfo] = &[
+const Y2016_PARAMS: &[ParamInfo] = &[
     TSLICE,
     RATELIMIT,
     MIGRATION_DELAY,
     TICKLE_ONE_IDLE,
     SMT_POWER_SAVINGS,
-    ParamInfo { default: "false", ..KICK_ALWAYS },
+    KICK_ALWAYS.by_default(Preset::Flag(false)),
 ];
 /// Parameters of `credit-2013`.
-pub(crate) const Y2013_PARAMS: &[ParamInfo] =
+const Y2013_PARAMS: &[ParamInfo] =
     &[TSLICE, RATELIMIT, MIGRATION_DELAY, TICKLE_ONE_IDLE, SMT_POWER_SAVINGS, KICK_ALWAYS];
 /// Parameters of `credit-2008`.
-pub(crate) const Y2008_PARAMS: &[ParamInfo] = &[TSLICE, SMT_POWER_SAVINGS];
+const Y2008_PARAMS: &[ParamInfo] = &[TSLICE, SMT_POWER_SAVINGS];
 
 /// A version of the credit scheduler.
 #[derive(Debug)]
@@ -92,26 +90,20 @@ pub(crate) struct Profile {
     pub name: &'static str,
     pub brief: &'static str,
     pub source: &'static str,
+    /// Its parameters. What others have besides is off.
+    pub params: &'static [ParamInfo],
     /// A tick charges the vCPU that runs then (100 credits by default), instead of charging time as
     /// it passes. The vCPUs of a domain share its weight, instead of each having it.
     pub sampled: bool,
-    pub ratelimit: Option<Nanos>,
     /// A vCPU that the ratelimit protects gets the rest of the ratelimit as its slice; if false,
     /// all of it.
     pub ratelimit_remainder: bool,
-    pub migration_delay: Option<Nanos>,
-    pub balance_ratelimit: Option<Nanos>,
     pub yields: Yields,
     /// The first wake-up of a vCPU and the wake-up after a migration boost it too.
     pub boost_after_migration: bool,
     pub boost_unparked: bool,
-    /// A parameter chooses which idle pCPUs a wake-up wakes.
+    /// [`TICKLE_ONE_IDLE`] chooses which idle pCPUs a wake-up wakes.
     pub tickle_choice: bool,
-    /// A vCPU that a wake-up preempts while other pCPUs idle is always taken off its pCPU and
-    /// placed again, even if it may run nowhere else. The new placement is a wake-up, which boosts
-    /// it, and the ratelimit does not protect it. Until Xen commit f02a5760c7 (November 2015, in
-    /// 4.7).
-    pub kick_always: bool,
     /// A pCPU that was told to look for work no longer counts as idle.
     pub tickled_is_busy: bool,
     pub steal: Steal,
@@ -149,16 +141,13 @@ impl Profile {
         name: "credit",
         brief: "proportional share by credits, boost of waking vCPUs, caps, work stealing",
         source: "Xen 4.18 and later, credit",
+        params: TODAY_PARAMS,
         sampled: false,
-        ratelimit: Some(Nanos::MS),
         ratelimit_remainder: true,
-        migration_delay: Some(Nanos::ZERO),
-        balance_ratelimit: Some(Nanos::MS),
         yields: Yields::AtOnce,
         boost_after_migration: false,
         boost_unparked: false,
         tickle_choice: true,
-        kick_always: false,
         tickled_is_busy: true,
         steal: Steal::NodeRotating,
         idle_tick: false,
@@ -169,25 +158,24 @@ impl Profile {
         name: "credit-2013",
         brief: "credit as of 2013: full ratelimit again after each pass, more boosts and kicks",
         source: "Xen 4.3 to 4.6, credit (the default)",
+        params: Y2013_PARAMS,
         ratelimit_remainder: false,
-        balance_ratelimit: None,
         yields: Yields::Ratelimited,
         boost_after_migration: true,
         boost_unparked: true,
-        kick_always: true,
         tickled_is_busy: false,
         steal: Steal::NodeFirst,
         ..Self::TODAY
     };
 
-    /// 4.7 has two fixes of 2015 and 2016: f02a5760c7 (see [`Self::kick_always`]) and 66c7449a4d,
+    /// 4.7 has two fixes of 2015 and 2016: f02a5760c7 (see [`KICK_ALWAYS`]) and 66c7449a4d,
     /// since which a migration does not boost.
     pub(crate) const Y2016: Self = Self {
         name: "credit-2016",
         brief: "credit as of 2016: that of 2013 without boosts after migrations and futile kicks",
         source: "Xen 4.7, credit (the default)",
+        params: Y2016_PARAMS,
         boost_after_migration: false,
-        kick_always: false,
         ..Self::Y2013
     };
 
@@ -195,10 +183,8 @@ impl Profile {
         name: "credit-2008",
         brief: "credit as of 2008: time charged by sampling at ticks, no ratelimit",
         source: "Xen 3.2 to 3.3, credit (the default)",
+        params: Y2008_PARAMS,
         sampled: true,
-        ratelimit: None,
-        migration_delay: None,
-        balance_ratelimit: None,
         yields: Yields::Pass,
         boost_after_migration: true,
         boost_unparked: false,
@@ -238,22 +224,22 @@ impl Params {
     /// The profile's parameters, overridden by `over`. `over` was checked against the list of the
     /// profile's parameters; this checks the rules that ranges cannot express.
     pub(crate) fn new(profile: &Profile, over: &params::Params) -> Result<Self, SchedError> {
-        let tslice = over.time("tslice").unwrap_or(Nanos::ms(30));
+        let tslice = TSLICE.time_in(over);
         if tslice % Nanos::MS != Nanos::ZERO {
             let value = ParamValue::Time(tslice);
-            return Err(SchedError::illegal("tslice", &value, &"1..=1000 ms in whole ms"));
+            return Err(SchedError::illegal(TSLICE.key, &value, &"1..=1000 ms in whole ms"));
         }
-        let given = over.time("ratelimit");
+        let has = |info: ParamInfo| profile.params.iter().find(|own| own.key == info.key);
+        let time = |info| has(info).map_or(Nanos::ZERO, |own| own.time_in(over));
+        let flag = |info| has(info).is_some_and(|own| own.flag_in(over));
         // A shorter slice limits the profile's own ratelimit.
-        let ratelimit = given.or(profile.ratelimit.map(|r| r.min(tslice))).unwrap_or(Nanos::ZERO);
+        let most = if over.time(RATELIMIT.key).is_some() { Nanos::MAX } else { tslice };
+        let ratelimit = time(RATELIMIT).min(most);
         if ratelimit != Nanos::ZERO && !(Nanos::us(100)..=tslice).contains(&ratelimit) {
             let value = ParamValue::Time(ratelimit);
             let legal = "0 (off), or 100 us to 500 ms and at most tslice";
-            return Err(SchedError::illegal("ratelimit", &value, &legal));
+            return Err(SchedError::illegal(RATELIMIT.key, &value, &legal));
         }
-        let migration_delay =
-            over.time("migration_delay").or(profile.migration_delay).unwrap_or(Nanos::ZERO);
-        let balance_ratelimit = over.time("balance_ratelimit").or(profile.balance_ratelimit);
         // A slice has three ticks, or one if it is too short for three.
         let ticks_per_tslice = if tslice < Nanos::ms(3) { 1 } else { 3 };
         let tick = tslice / i64::from(ticks_per_tslice) / Nanos::US * Nanos::US;
@@ -264,12 +250,12 @@ impl Params {
             credits_per_tslice: tslice / Nanos::MS * CREDITS_PER_MS,
             credits_per_tick: tslice / Nanos::MS * CREDITS_PER_MS / i64::from(ticks_per_tslice),
             ratelimit,
-            migration_delay,
-            balance_ratelimit: balance_ratelimit.filter(|b| *b > Nanos::ZERO),
-            tickle_one_idle: over.flag("tickle_one_idle").unwrap_or(profile.tickle_choice),
-            kick_always: over.flag("kick_always").unwrap_or(profile.kick_always),
-            smt_power_savings: over.flag("smt_power_savings").unwrap_or(false),
-            as_is: over.flag("as_is").unwrap_or(false),
+            migration_delay: time(MIGRATION_DELAY),
+            balance_ratelimit: Some(time(BALANCE_RATELIMIT)).filter(|b| *b > Nanos::ZERO),
+            tickle_one_idle: flag(TICKLE_ONE_IDLE),
+            kick_always: flag(KICK_ALWAYS),
+            smt_power_savings: flag(SMT_POWER_SAVINGS),
+            as_is: flag(AS_IS),
         })
     }
 }
@@ -286,15 +272,6 @@ mod tests {
     fn error(over: &params::Params) -> alloc::string::String {
         let checked = over.check("credit", TODAY_PARAMS);
         checked.and_then(|()| Params::new(&Profile::TODAY, over)).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn the_listed_default_of_kick_always_is_the_profiles() {
-        for (profile, params) in [(&Profile::Y2013, Y2013_PARAMS), (&Profile::Y2016, Y2016_PARAMS)]
-        {
-            let listed = params.iter().find(|p| p.key == "kick_always").unwrap().default;
-            assert_eq!(listed, profile.kick_always.to_string(), "{}", profile.name);
-        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::Credit2;
 use super::load::Window;
 use crate::error::SchedError;
-use crate::params::{self, ParamInfo, ParamKind, ParamValue};
+use crate::params::{self, ParamInfo, ParamValue, Preset};
 use crate::registry::SchedulerInfo;
 use crate::time::Nanos;
 use alloc::boxed::Box;
@@ -26,78 +26,79 @@ pub(super) const TICKLE_TOLERANCE: Nanos = Nanos::us(50);
 const RATELIMIT: ParamInfo = ParamInfo::time(
     "ratelimit",
     (Nanos::ZERO, Nanos::ms(500)),
-    "1 ms",
+    Nanos::MS,
     "A vCPU that was dispatched less than this ago is not preempted; 0 is off, else at least \
      100 us.",
 );
 const MIGRATE_RESIST: ParamInfo = ParamInfo::time(
     "migrate_resist",
     (Nanos::ZERO, Nanos::ms(100)),
-    "500 us",
+    Nanos::us(500),
     "A pCPU takes a vCPU that lives on another one only if it has this much more credit (1 credit \
      is 1 ns of the heaviest vCPU).",
 );
 const LOAD_PRECISION: ParamInfo = ParamInfo::number(
     "load_precision_shift",
     (4, 20),
-    "18",
+    18,
     "One always-runnable vCPU counts 2 to this power in load averages.",
 );
 const BALANCE_UNDER: ParamInfo = ParamInfo::number(
     "balance_under",
     (1, 100_000),
-    "1000",
+    1000,
     "Runqueues with fewer runnable vCPUs than pCPUs are balanced if their loads differ by this \
      many thousandths of a vCPU.",
 );
 const BALANCE_OVER: ParamInfo = ParamInfo::number(
     "balance_over",
     (1, 100_000),
-    "125",
+    125,
     "The same for runqueues with at least as many runnable vCPUs as pCPUs.",
 );
 const CAP_PERIOD: ParamInfo = ParamInfo::time(
     "cap_period",
     (MIN_TIMER, Nanos::ms(1000)),
-    "10 ms",
+    Nanos::ms(10),
     "Period in which a capped domain gets its budget.",
 );
-const RUNQUEUE: ParamInfo = ParamInfo {
-    key: "runqueue",
-    kind: ParamKind::Word(&["cpu", "core", "socket", "node", "all"]),
-    default: "socket",
-    doc: "Which pCPUs share a runqueue.",
-};
+const RUNQUEUE: ParamInfo = ParamInfo::word(
+    "runqueue",
+    &["cpu", "core", "socket", "node", "all"],
+    "socket",
+    "Which pCPUs share a runqueue.",
+);
 const MAX_PCPUS: ParamInfo = ParamInfo::number(
     "max_pcpus_per_runqueue",
     (1, 65536),
-    "16",
+    16,
     "Most pCPUs in a runqueue; a soft limit, as the threads of a core stay together.",
 );
 const SMT_POWER_SAVINGS: ParamInfo = ParamInfo::flag(
     "smt_power_savings",
-    "false",
+    false,
     "A vCPU that wakes prefers idle threads of busy cores over idle cores.",
 );
 const AS_IS: ParamInfo = ParamInfo::flag(
     "as_is",
-    "false",
+    false,
     "Follow the original where it evidently does not do what was meant.",
 );
 
-const fn window(default: &'static str) -> ParamInfo {
-    ParamInfo::time(
-        "load_window",
-        (Nanos::us(2), Nanos::ms(17_000)),
-        default,
-        "Time over which load is averaged; rounded down to 1.024 us times a power of two.",
-    )
-}
+const LOAD_WINDOW: ParamInfo = ParamInfo::time(
+    "load_window",
+    (Nanos::us(2), Nanos::ms(17_000)),
+    Nanos(1 << 30),
+    "Time over which load is averaged; rounded down to 1.024 us times a power of two.",
+)
+.shown_as("1.07 s");
+const EARLY_LOAD_WINDOW: ParamInfo =
+    LOAD_WINDOW.by_default(Preset::Time(Nanos(1 << 28))).shown_as("268 ms");
 
 const TODAY_PARAMS: &[ParamInfo] = &[
     RATELIMIT,
     MIGRATE_RESIST,
-    window("1.07 s"),
+    LOAD_WINDOW,
     LOAD_PRECISION,
     BALANCE_UNDER,
     BALANCE_OVER,
@@ -108,7 +109,7 @@ const TODAY_PARAMS: &[ParamInfo] = &[
     AS_IS,
 ];
 const EARLY_PARAMS: &[ParamInfo] =
-    &[MIGRATE_RESIST, window("268 ms"), LOAD_PRECISION, BALANCE_UNDER, BALANCE_OVER, AS_IS];
+    &[MIGRATE_RESIST, EARLY_LOAD_WINDOW, LOAD_PRECISION, BALANCE_UNDER, BALANCE_OVER, AS_IS];
 
 /// Which pCPUs share a runqueue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,40 +200,38 @@ impl Params {
     /// profile's parameters; this checks the rules that ranges cannot express.
     pub(super) fn new(profile: &Profile, over: &params::Params) -> Result<Self, SchedError> {
         let early = profile.early;
-        let ratelimit =
-            over.time("ratelimit").unwrap_or(if early { Nanos::ZERO } else { Nanos::MS });
+        let ratelimit = if early { Nanos::ZERO } else { RATELIMIT.time_in(over) };
         if ratelimit != Nanos::ZERO && ratelimit < Nanos::us(100) {
             let value = ParamValue::Time(ratelimit);
-            return Err(SchedError::illegal("ratelimit", &value, &"0 (off), or 100 us to 500 ms"));
+            return Err(SchedError::illegal(
+                RATELIMIT.key,
+                &value,
+                &"0 (off), or 100 us to 500 ms",
+            ));
         }
-        let precision = over.number("load_precision_shift").unwrap_or(18);
-        let threshold = |key, default| (over.number(key).unwrap_or(default) << precision) / 1000;
-        let window = over.time("load_window").map(|time| ((time.0 >> 10).max(1)).ilog2());
-        let window = window.unwrap_or(if early { 18 } else { 20 });
+        let precision = LOAD_PRECISION.number_in(over);
+        let threshold = |info: ParamInfo| (info.number_in(over) << precision) / 1000;
+        let window = if early { EARLY_LOAD_WINDOW } else { LOAD_WINDOW }.time_in(over);
         Ok(Self {
             ratelimit,
-            migrate_resist: over.time("migrate_resist").unwrap_or(Nanos::us(500)).0,
+            migrate_resist: MIGRATE_RESIST.time_in(over).0,
             max_timer: if early { Nanos::ms(2) } else { Nanos::ms(10) },
             idle_credit: if early { i64::MIN } else { CREDIT_MIN - 1 },
             clamp: if early { i64::MIN } else { CREDIT_MIN },
-            window: Window { shift: window, precision: precision as u32 },
-            under: threshold("balance_under", 1000),
-            over: threshold("balance_over", 125),
-            cap_period: over.time("cap_period").unwrap_or(Nanos::ms(10)),
-            arrangement: match over.word("runqueue") {
-                Some("cpu") => Arrangement::Cpu,
-                Some("core") => Arrangement::Core,
-                Some("socket" | "node") => Arrangement::Socket,
-                Some("all") => Arrangement::All,
-                _ => profile.arrangement,
+            window: Window { shift: (window.0 >> 10).max(1).ilog2(), precision: precision as u32 },
+            under: threshold(BALANCE_UNDER),
+            over: threshold(BALANCE_OVER),
+            cap_period: CAP_PERIOD.time_in(over),
+            arrangement: match RUNQUEUE.word_in(over) {
+                _ if early => profile.arrangement,
+                "cpu" => Arrangement::Cpu,
+                "core" => Arrangement::Core,
+                "all" => Arrangement::All,
+                _ => Arrangement::Socket,
             },
-            max_pcpus: match over.number("max_pcpus_per_runqueue") {
-                Some(n) => n as u32,
-                None if early => u32::MAX,
-                None => 16,
-            },
-            smt_power_savings: over.flag("smt_power_savings").unwrap_or(false),
-            as_is: over.flag("as_is").unwrap_or(false),
+            max_pcpus: if early { u32::MAX } else { MAX_PCPUS.number_in(over) as u32 },
+            smt_power_savings: SMT_POWER_SAVINGS.flag_in(over),
+            as_is: AS_IS.flag_in(over),
         })
     }
 }

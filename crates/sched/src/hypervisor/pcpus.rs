@@ -3,9 +3,9 @@
 //! A pCPU leaves in two steps, because it may be running a vCPU:
 //!
 //! ```text
-//!  in the pool ──take──▶ leaving: no vCPU may be placed there, those that live there are placed
-//!      ▲                    │      anew; what runs is asked to leave
-//!      │                    ▼ idle, and the registers of what ran are saved
+//!  in the pool ──take──▶ leaving: no vCPU may be placed there; vCPUs whose home it was are placed
+//!      ▲                    │      anew, and the running vCPU is asked to leave
+//!      │                    ▼ idle, and the registers of the last vCPU are saved
 //!      └──────give──────── out of the pool
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! Names and parameters of `cfs`, `eevdf` and `eevdf-6.18`.
 
 use super::{Cfs, Eevdf, Host};
-use crate::params::{ParamInfo, Params};
+use crate::params::{ParamInfo, Params, Preset};
 use crate::registry::SchedulerInfo;
 use crate::time::Nanos;
 use alloc::boxed::Box;
@@ -22,11 +22,11 @@ pub(super) struct Tunables {
 impl Tunables {
     fn new(params: &Params) -> Self {
         Self {
-            tick: params.time("tick").unwrap_or(Nanos::ms(4)),
-            migration_cost: params.time("migration_cost").unwrap_or(Nanos::us(500)),
-            bandwidth_period: params.time("bandwidth_period").unwrap_or(Nanos::ms(100)),
-            group_shares: params.flag("group_shares").unwrap_or(false),
-            balance: params.flag("balance").unwrap_or(false),
+            tick: TICK.time_in(params),
+            migration_cost: MIGRATION_COST.time_in(params),
+            bandwidth_period: BANDWIDTH_PERIOD.time_in(params),
+            group_shares: GROUP_SHARES.flag_in(params),
+            balance: BALANCE.flag_in(params),
             throttles_on_return: false,
         }
     }
@@ -35,37 +35,77 @@ impl Tunables {
 const TICK: ParamInfo = ParamInfo::time(
     "tick",
     (Nanos::us(100), Nanos::ms(10)),
-    "4 ms",
+    Nanos::ms(4),
     "Period of the tick (4 ms is 250 Hz).",
 );
 const MIGRATION_COST: ParamInfo = ParamInfo::time(
     "migration_cost",
     (Nanos::ZERO, Nanos::ms(100)),
-    "500 us",
+    Nanos::us(500),
     "A vCPU that ran less than this ago is not pulled to another pCPU.",
 );
 const BANDWIDTH_PERIOD: ParamInfo = ParamInfo::time(
     "bandwidth_period",
     (Nanos::MS, Nanos::ms(1000)),
-    "100 ms",
+    Nanos::ms(100),
     "Period in which a domain gets its cap as a quota.",
 );
 const GROUP_SHARES: ParamInfo = ParamInfo::flag(
     "group_shares",
-    "false",
+    false,
     "A domain's weight is divided by its runnable vCPUs instead of being that of each.",
 );
 const BALANCE: ParamInfo = ParamInfo::flag(
     "balance",
-    "false",
+    false,
     "Balance scheduling: no two vCPUs of a domain on the queue of one pCPU, if possible.",
 );
 
 const RUN_TO_PARITY: ParamInfo = ParamInfo::flag(
     "run_to_parity",
-    "true",
+    true,
     "What runs is not preempted before its request is over or it is ahead of its share.",
 );
+
+/// How the host scales some times by its size.
+const SCALED: &str = ", times 1 + log2(pCPUs), at most 4";
+
+const LATENCY: ParamInfo = ParamInfo::time(
+    "latency",
+    (Nanos::us(100), Nanos::ms(1000)),
+    Nanos::ms(6),
+    "Time in which each of up to 8 vCPUs of a pCPU should run once; on one pCPU.",
+)
+.and(SCALED);
+const MIN_GRANULARITY: ParamInfo = ParamInfo::time(
+    "min_granularity",
+    (Nanos::us(100), Nanos::ms(1000)),
+    Nanos::us(750),
+    "Share of each vCPU where more than 8 wait; on one pCPU.",
+)
+.and(SCALED);
+const WAKEUP_GRANULARITY: ParamInfo = ParamInfo::time(
+    "wakeup_granularity",
+    (Nanos::ZERO, Nanos::ms(1000)),
+    Nanos::MS,
+    "By how much a waking vCPU must be behind to preempt; on one pCPU.",
+)
+.and(SCALED);
+const BASE_SLICE: ParamInfo = ParamInfo::time(
+    "base_slice",
+    (Nanos::us(100), Nanos::ms(100)),
+    Nanos::us(750),
+    "Run time of one request; on one pCPU.",
+)
+.and(SCALED);
+const BASE_SLICE_6_18: ParamInfo = BASE_SLICE.by_default(Preset::Time(Nanos::us(700)));
+const NEXT_BUDDY: ParamInfo = ParamInfo::flag(
+    "next_buddy",
+    false,
+    "An eligible vCPU that was yielded to is picked first (the kernel's feature of that name, off).",
+);
+const PICK_BUDDY: ParamInfo =
+    ParamInfo::flag("pick_buddy", true, "An eligible vCPU that was yielded to is picked first.");
 
 pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     name: "cfs",
@@ -77,24 +117,9 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     caps: true,
     ticks: true,
     params: &[
-        ParamInfo::time(
-            "latency",
-            (Nanos::us(100), Nanos::ms(1000)),
-            "6 ms, times 1 + log2(pCPUs), at most 4",
-            "Time in which each of up to 8 vCPUs of a pCPU should run once; on one pCPU.",
-        ),
-        ParamInfo::time(
-            "min_granularity",
-            (Nanos::us(100), Nanos::ms(1000)),
-            "750 us, times 1 + log2(pCPUs), at most 4",
-            "Share of each vCPU where more than 8 wait; on one pCPU.",
-        ),
-        ParamInfo::time(
-            "wakeup_granularity",
-            (Nanos::ZERO, Nanos::ms(1000)),
-            "1 ms, times 1 + log2(pCPUs), at most 4",
-            "By how much a waking vCPU must be behind to preempt; on one pCPU.",
-        ),
+        LATENCY,
+        MIN_GRANULARITY,
+        WAKEUP_GRANULARITY,
         TICK,
         MIGRATION_COST,
         BANDWIDTH_PERIOD,
@@ -104,9 +129,9 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     domain_params: &[],
     make: &|params| {
         let class = Cfs {
-            latency: params.time("latency").unwrap_or(Nanos::ms(6)),
-            min_granularity: params.time("min_granularity").unwrap_or(Nanos::us(750)),
-            wakeup_granularity: params.time("wakeup_granularity").unwrap_or(Nanos::MS),
+            latency: LATENCY.time_in(params),
+            min_granularity: MIN_GRANULARITY.time_in(params),
+            wakeup_granularity: WAKEUP_GRANULARITY.time_in(params),
         };
         Ok(Box::new(Host::new(class, Tunables::new(params))))
     },
@@ -122,18 +147,9 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
     caps: true,
     ticks: true,
     params: &[
-        ParamInfo::time(
-            "base_slice",
-            (Nanos::us(100), Nanos::ms(100)),
-            "750 us, times 1 + log2(pCPUs), at most 4",
-            "Run time of one request; on one pCPU.",
-        ),
+        BASE_SLICE,
         RUN_TO_PARITY,
-        ParamInfo::flag(
-            "next_buddy",
-            "false",
-            "An eligible vCPU that was yielded to is picked first (the kernel's feature of that name, off).",
-        ),
+        NEXT_BUDDY,
         TICK,
         MIGRATION_COST,
         BANDWIDTH_PERIOD,
@@ -145,9 +161,9 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
         let tunables = Tunables::new(params);
         let class = Eevdf {
             name: EEVDF.name,
-            base_slice: params.time("base_slice").unwrap_or(Nanos::us(750)),
-            run_to_parity: params.flag("run_to_parity").unwrap_or(true),
-            pick_buddy: params.flag("next_buddy").unwrap_or(false),
+            base_slice: BASE_SLICE.time_in(params),
+            run_to_parity: RUN_TO_PARITY.flag_in(params),
+            pick_buddy: NEXT_BUDDY.flag_in(params),
             yield_forfeits: false,
             deadline_moves: false,
             tick: tunables.tick,
@@ -161,18 +177,9 @@ pub(crate) const EEVDF_6_18: SchedulerInfo = SchedulerInfo {
     brief: "Linux host: eevdf; directed yields count, yields cost run time, quotas stop at guest entry",
     source: "Linux 6.18, from 6.18.2",
     params: &[
-        ParamInfo::time(
-            "base_slice",
-            (Nanos::us(100), Nanos::ms(100)),
-            "700 us, times 1 + log2(pCPUs), at most 4",
-            "Run time of one request; on one pCPU.",
-        ),
+        BASE_SLICE_6_18,
         RUN_TO_PARITY,
-        ParamInfo::flag(
-            "pick_buddy",
-            "true",
-            "An eligible vCPU that was yielded to is picked first.",
-        ),
+        PICK_BUDDY,
         TICK,
         MIGRATION_COST,
         BANDWIDTH_PERIOD,
@@ -183,9 +190,9 @@ pub(crate) const EEVDF_6_18: SchedulerInfo = SchedulerInfo {
         let tunables = Tunables { throttles_on_return: true, ..Tunables::new(params) };
         let class = Eevdf {
             name: EEVDF_6_18.name,
-            base_slice: params.time("base_slice").unwrap_or(Nanos::us(700)),
-            run_to_parity: params.flag("run_to_parity").unwrap_or(true),
-            pick_buddy: params.flag("pick_buddy").unwrap_or(true),
+            base_slice: BASE_SLICE_6_18.time_in(params),
+            run_to_parity: RUN_TO_PARITY.flag_in(params),
+            pick_buddy: PICK_BUDDY.flag_in(params),
             yield_forfeits: true,
             deadline_moves: true,
             tick: tunables.tick,

@@ -6,26 +6,23 @@ use crate::registry::SchedulerInfo;
 use crate::time::Nanos;
 use alloc::boxed::Box;
 
-const PERIOD: ParamInfo = ParamInfo::time(
+pub(super) const PERIOD: ParamInfo = ParamInfo::time(
     "period",
     (Nanos::us(10), Nanos::sec(3600)),
-    "10 ms",
+    Nanos::ms(10),
     "Period in which a vCPU gets its budget; its deadlines are at the ends.",
 );
-const BUDGET: ParamInfo = ParamInfo::time(
+pub(super) const BUDGET: ParamInfo = ParamInfo::time(
     "budget",
     (Nanos::us(10), Nanos::sec(3600)),
-    "4 ms",
+    Nanos::ms(4),
     "Run time of a vCPU in each period; at most the period.",
 );
-const EXTRATIME: ParamInfo = ParamInfo::flag(
-    "extratime",
-    "true",
-    "Without budget left, a vCPU runs when no other wants to.",
-);
+pub(super) const EXTRATIME: ParamInfo =
+    ParamInfo::flag("extratime", true, "Without budget left, a vCPU runs when no other wants to.");
 const AS_IS: ParamInfo = ParamInfo::flag(
     "as_is",
-    "false",
+    false,
     "Follow the original where replenished extra time preempts nobody.",
 );
 
@@ -41,9 +38,8 @@ pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     params: &[PERIOD, BUDGET, EXTRATIME, AS_IS],
     domain_params: &[PERIOD, BUDGET, EXTRATIME],
     make: &|params| {
-        let as_is = params.flag("as_is").unwrap_or(false);
-        let profile = Profile { name: "rtds", polls: false, as_is };
-        Ok(Box::new(Rtds::new(profile, Server::DEFAULT.with(params)?)))
+        let profile = Profile { name: "rtds", polls: false, as_is: AS_IS.flag_in(params) };
+        Ok(Box::new(Rtds::new(profile, Server::default().with(params)?)))
     },
 };
 
@@ -56,7 +52,7 @@ pub(crate) const V4_5: SchedulerInfo = SchedulerInfo {
     domain_params: &[PERIOD, BUDGET],
     make: &|params| {
         let profile = Profile { name: "rtds-4.5", polls: true, as_is: false };
-        let server = Server { extratime: false, ..Server::DEFAULT };
+        let server = Server { extratime: false, ..Server::default() };
         Ok(Box::new(Rtds::new(profile, server.with(params)?)))
     },
     ..TODAY

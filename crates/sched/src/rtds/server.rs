@@ -1,5 +1,6 @@
 //! Servers: how much run time a vCPU may use, and how much of it is left.
 
+use super::params::{BUDGET, EXTRATIME, PERIOD};
 use crate::error::SchedError;
 use crate::params::{ParamValue, Params};
 use crate::time::Nanos;
@@ -13,20 +14,29 @@ pub(super) struct Server {
     pub extratime: bool,
 }
 
-impl Server {
-    pub const DEFAULT: Self = Self { period: Nanos::ms(10), budget: Nanos::ms(4), extratime: true };
+impl Default for Server {
+    fn default() -> Self {
+        let unset = Params::default();
+        Self {
+            period: PERIOD.time_in(&unset),
+            budget: BUDGET.time_in(&unset),
+            extratime: EXTRATIME.flag_in(&unset),
+        }
+    }
+}
 
+impl Server {
     /// Returns `self` with the values that `params` sets.
     pub fn with(self, params: &Params) -> Result<Self, SchedError> {
         let server = Self {
-            period: params.time("period").unwrap_or(self.period),
-            budget: params.time("budget").unwrap_or(self.budget),
-            extratime: params.flag("extratime").unwrap_or(self.extratime),
+            period: params.time(PERIOD.key).unwrap_or(self.period),
+            budget: params.time(BUDGET.key).unwrap_or(self.budget),
+            extratime: params.flag(EXTRATIME.key).unwrap_or(self.extratime),
         };
         if server.budget > server.period {
             let (budget, period) = (server.budget, ParamValue::Time(server.period));
             let legal = format!("10 us to the period, {period}");
-            return Err(SchedError::illegal("budget", &ParamValue::Time(budget), &legal));
+            return Err(SchedError::illegal(BUDGET.key, &ParamValue::Time(budget), &legal));
         }
         Ok(server)
     }

@@ -1,5 +1,6 @@
 //! The share of a vCPU, and the shares that are computed from weights.
 
+use super::params::{EXTRATIME, EXTRAWEIGHT, PERIOD, SLICE, WEIGHT};
 use super::{Sedf, UTILISATION};
 use crate::error::SchedError;
 use crate::ids::VcpuId;
@@ -34,40 +35,43 @@ pub(super) struct Share {
 
 impl Share {
     /// Extra time only.
-    pub const BEST_EFFORT: Self = Self {
-        period: WEIGHT_PERIOD,
-        slice: Nanos::ZERO,
-        extratime: true,
-        extraweight: 1,
-        weight: 0,
-    };
+    pub fn best_effort() -> Self {
+        let unset = Params::default();
+        Self {
+            period: PERIOD.time_in(&unset),
+            slice: SLICE.time_in(&unset),
+            extratime: EXTRATIME.flag_in(&unset),
+            extraweight: EXTRAWEIGHT.number_in(&unset),
+            weight: WEIGHT.number_in(&unset),
+        }
+    }
 
     /// Returns `self` with the values that `params` sets. A period or a slice ends the computation
     /// by weight, and a weight begins it. An extra weight alone asks for extra time only.
     pub fn with(self, params: &Params) -> Result<Self, SchedError> {
-        let (period, slice) = (params.time("period"), params.time("slice"));
-        let (weight, extraweight) = (params.number("weight"), params.number("extraweight"));
+        let (period, slice) = (params.time(PERIOD.key), params.time(SLICE.key));
+        let (weight, extraweight) = (params.number(WEIGHT.key), params.number(EXTRAWEIGHT.key));
         let mut share = self;
         if let Some(weight) = weight.filter(|_| period.is_none() && slice.is_none()) {
             (share.weight, share.extraweight) = (weight, 0);
         } else if let Some(weight) = weight {
             let legal = "none together with period or slice, which it computes";
-            return Err(SchedError::illegal("weight", &ParamValue::Number(weight), &legal));
+            return Err(SchedError::illegal(WEIGHT.key, &ParamValue::Number(weight), &legal));
         } else if period.is_some() || slice.is_some() {
             (share.weight, share.extraweight) = (0, 0);
         } else if extraweight.is_some() {
-            share = Self::BEST_EFFORT;
+            share = Self::best_effort();
         }
         share.period = period.unwrap_or(share.period);
         share.slice = slice.unwrap_or(share.slice);
-        share.extratime = params.flag("extratime").unwrap_or(share.extratime);
+        share.extratime = params.flag(EXTRATIME.key).unwrap_or(share.extratime);
         share.extraweight = extraweight.unwrap_or(share.extraweight);
         let least = if share.extratime || share.weight > 0 { Nanos::ZERO } else { SLICE_MIN };
         let short = share.slice < least || (Nanos(1)..SLICE_MIN).contains(&share.slice);
         if share.weight == 0 && (short || share.slice > share.period) {
             let period = ParamValue::Time(share.period);
             let legal = format!("5 us to the period, {period}; with extratime also 0");
-            return Err(SchedError::illegal("slice", &ParamValue::Time(share.slice), &legal));
+            return Err(SchedError::illegal(SLICE.key, &ParamValue::Time(share.slice), &legal));
         }
         Ok(share)
     }

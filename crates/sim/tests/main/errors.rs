@@ -5,8 +5,8 @@ use crate::common::{
 };
 use overspin_host::Refused;
 use overspin_scenario::{
-    Ending, MS, NS, Picos, PreemptionNotification, SEC, Scenario, Setting, Stopped, US, Workload,
-    Workloads,
+    Ending, HaltPolling, MS, NS, Noise, PauseLoopExiting, Picos, PreemptionNotification, SEC,
+    Scenario, Setting, Stopped, US, Workload, Workloads,
 };
 use overspin_sim::Simulator;
 use overspin_workload::{BurnWait, Distribution, Kernbench, KernelLock, LockLoop, Pgbench};
@@ -29,17 +29,22 @@ fn message(change: impl FnOnce(&mut Scenario)) -> String {
 
 #[test]
 fn impossible_hosts() {
-    let none = |key| format!("{key} = 0 is not legal; legal values: 1 to 65536");
-    assert_eq!(message(|s| s.host.sockets = 0), none("sockets"));
-    assert_eq!(message(|s| s.host.cores = 0), none("cores_per_socket"));
-    assert_eq!(message(|s| s.host.threads = 0), none("threads_per_core"));
-    for cores in [1 << 17, u32::MAX] {
-        let refused = message(|s| (s.host.sockets, s.host.cores) = (u32::MAX, cores));
-        assert!(refused.contains("65536"), "{refused}");
+    let range = |key, value, most| {
+        format!("host: `{key}`: {value} is out of range; a whole number from 1 to {most}")
+    };
+    for none in [0, u32::MAX] {
+        assert_eq!(message(|s| s.host.sockets = none), range("sockets", none, 256));
+        assert_eq!(message(|s| s.host.cores = none), range("cores", none, 4096));
+        assert_eq!(message(|s| s.host.threads = none), range("threads", none, 8));
     }
+    assert_eq!(
+        message(|s| (s.host.sockets, s.host.cores) = (256, 4096)),
+        "host: `cores`: 256 sockets x 4096 cores x 1 threads are 1048576 pCPUs, too many; \
+         a host has at most 65536 pCPUs"
+    );
     for permille in [0, 1001, u32::MAX] {
         let refused = message(|s| s.host.smt_permille = permille);
-        assert_eq!(refused, format!("smt_permille is {permille}; it must be 1 to 1000"));
+        assert_eq!(refused, range("smt_permille", permille, 1000));
     }
     let refused = message(|s| s.host.scheduler = "fcfs".into());
     assert!(
@@ -63,25 +68,52 @@ fn impossible_windows_before_preemptions() {
             s.host.preemption_notification = Some(options);
         })
     };
-    let legal = "preemption_notification: window must be 1 us to 10 ms, and strikes at least 1";
-    assert_eq!(with(|n| n.window = Picos::ZERO), legal);
-    assert_eq!(with(|n| n.window = 11 * MS), legal);
-    assert_eq!(with(|n| n.strikes = 0), legal);
+    let range =
+        |key, value| format!("host: `preemption_notification.{key}`: {value} is out of range; ");
+    let window = "a time from 1us to 10ms";
+    assert!(with(|n| n.window = Picos::ZERO).starts_with(&(range("window", "0") + window)));
+    assert!(with(|n| n.window = 11 * MS).starts_with(&(range("window", "11ms") + window)));
+    assert_eq!(with(|n| n.strikes = 0), range("strikes", "0") + "a whole number from 1 to 1000");
     assert!(with(|n| n.back_off = Picos::MAX).contains("back_off"));
 }
 
 #[test]
-fn impossible_costs() {
-    let zero = "costs: cache_hit and spin_iteration must be at least 1 ps";
-    assert_eq!(message(|s| s.host.costs.cache_hit = Picos::ZERO), zero);
-    assert_eq!(message(|s| s.host.costs.spin_iteration = Picos::ZERO), zero);
+fn impossible_windows_of_spinners_and_halts() {
+    let refused = message(|s| {
+        let window = PauseLoopExiting { max: US, ..PauseLoopExiting::default() };
+        s.host.pause_loop_exiting = Some(window);
+    });
     assert_eq!(
-        message(|s| s.host.costs.migration = 2 * SEC),
-        "costs: migration is 2s; the maximum is 1s"
+        refused,
+        "host: `pause_loop_exiting.max`: 1us is shorter than the least window, 2048ns; \
+         make `window` shorter or `max` longer"
     );
+    let refused = message(|s| {
+        s.host.halt_polling = Some(HaltPolling { start: MS, ..HaltPolling::default() });
+    });
+    assert_eq!(
+        refused,
+        "host: `halt_polling.start`: 1ms is longer than the longest window, 200us; \
+         make `start` shorter or `max` longer"
+    );
+    let refused = message(|s| s.host.noise = Some(Noise { cpus: vec![2], ..Noise::default() }));
+    assert_eq!(refused, "host: `noise.cpus`: there is no pCPU 2; the host has pCPUs 0 to 1");
+}
+
+#[test]
+fn impossible_costs() {
+    let range = |key, value, least| {
+        format!("host: `costs.{key}`: {value} is out of range; a time from {least} to 1s with")
+    };
+    let refused = message(|s| s.host.costs.cache_hit = Picos::ZERO);
+    assert!(refused.starts_with(&range("cache_hit", "0", "1ps")), "{refused}");
+    let refused = message(|s| s.host.costs.spin_iteration = Picos::ZERO);
+    assert!(refused.starts_with(&range("spin_iteration", "0", "1ps")), "{refused}");
+    let refused = message(|s| s.host.costs.migration = 2 * SEC);
+    assert!(refused.starts_with(&range("migration", "2s", "0")), "{refused}");
     let refused = message(|s| s.host.costs.context_switch = Picos::MAX);
     assert!(
-        refused.starts_with("costs: context_switch is 18446744073709551615ps; the"),
+        refused.starts_with(&range("context_switch", "18446744073709551615ps", "0")),
         "{refused}"
     );
 }
@@ -89,7 +121,14 @@ fn impossible_costs() {
 #[test]
 fn impossible_domains() {
     assert_eq!(message(|s| s.domains.clear()), "there is no domain");
-    assert_eq!(message(|s| s.domains[0].vcpus = 0), "domain `guest` has no vCPU");
+    for vcpus in [0, u32::MAX] {
+        assert_eq!(
+            message(|s| s.domains[0].vcpus = vcpus),
+            format!(
+                "domain `guest`: `vcpus`: {vcpus} is out of range; a whole number from 1 to 65536"
+            )
+        );
+    }
     let refused = message(|s| s.domains[0].lock = "tiket".into());
     assert!(
         refused.starts_with("domain `guest`: no lock is called `tiket`; locks are: lock-byte, "),
@@ -102,22 +141,19 @@ fn impossible_domains() {
         }),
         "domain `guest`: lock `ticket-small`: 300 CPUs are too many: this lock serves at most 255"
     );
-    for vcpus in [60_000, u32::MAX] {
-        let refused = message(|s| s.domains[0].vcpus = vcpus);
-        assert!(refused.ends_with("vCPUs and tasks; the maximum is 30000"), "{refused}");
-    }
+    let refused = message(|s| s.domains[0].vcpus = 60_000);
+    assert!(refused.ends_with("vCPUs and tasks; the maximum is 30000"), "{refused}");
     let refused = message(|s| s.domains[0].weight = 0);
     assert!(refused.contains("weight") && refused.contains('0'), "{refused}");
     let refused = message(|s| s.domains[0].affinity = vec![vec![2]]);
     assert!(refused.contains("pCPU"), "{refused}");
     assert_eq!(
         message(|s| s.domains[0].kernel.hz = 10_001),
-        "domain `guest`: hz is 10001; the maximum is 10000"
+        "domain `guest`: `kernel.hz`: 10001 is out of range; a whole number from 0 to 10000"
     );
-    assert_eq!(
-        message(|s| s.domains[0].kernel.slice = 10_500 * MS),
-        "domain `guest`: slice is 10500ms; the maximum is 10s"
-    );
+    let refused = message(|s| s.domains[0].kernel.slice = 10_500 * MS);
+    let expected = "domain `guest`: `kernel.slice`: 10500ms is out of range; a time from 0 to 10s";
+    assert!(refused.starts_with(expected), "{refused}");
 }
 
 #[test]

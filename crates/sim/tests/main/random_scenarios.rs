@@ -70,23 +70,29 @@ fn costs() -> impl Strategy<Value = Costs> {
         (small(), small(), small()),
     )
         .prop_map(
-            |((cache_hit, spin_iteration), (line, switch, call, ipi), (fence, irq, cold))| Costs {
-                cache_hit,
-                atomic: fence,
-                same_core: line / 4,
-                cross_core: line / 2,
-                cross_socket: line,
-                spin_iteration,
-                fence,
-                context_switch: switch,
-                preemption: call,
-                hypercall: call,
-                pause_loop_exit: call,
-                yield_to: switch,
-                ipi,
-                timer: cold,
-                interrupt: irq,
-                migration: cold * 10,
+            |((cache_hit, spin_iteration), (line, switch, call, ipi), (fence, irq, cold))| {
+                let machine = Costs {
+                    cache_hit,
+                    atomic: fence,
+                    same_core: line / 4,
+                    cross_core: line / 2,
+                    cross_socket: line,
+                    spin_iteration,
+                    fence,
+                    ..Costs::default()
+                };
+                Costs {
+                    context_switch: switch,
+                    preemption: call,
+                    hypercall: call,
+                    pause_loop_exit: call,
+                    yield_to: switch,
+                    ipi,
+                    timer: cold,
+                    interrupt: irq,
+                    migration: cold * 10,
+                    ..machine
+                }
             },
         )
 }
@@ -122,8 +128,8 @@ fn noise() -> impl Strategy<Value = Noise> {
             every,
             length,
             vcpus,
-            cpus: Vec::new(),
             weight,
+            ..Noise::default()
         },
     )
 }

@@ -2,10 +2,10 @@ use super::*;
 use overspin_experiment::Role;
 use overspin_experiment::{Compared, Grade, Judged, Reproduction};
 use overspin_report::text;
-use overspin_runs::record::{Kind, Record, Target};
+use overspin_runs::record::{Experiment, Kind, Record, Run, Target};
 use overspin_runs::scenario_file::{self, Loaded};
 use overspin_runs::sweep;
-use overspin_scenario::{Decision, Link, LongWait, MS, NS, SEC, US, Why};
+use overspin_scenario::{Decision, Ending, Link, LongWait, MS, NS, SEC, US, Why};
 
 const SCENARIO: &str = r#"
 limit = "300ms"
@@ -148,12 +148,14 @@ fn of_many_runs_the_worst_is_named_and_can_be_run_again() {
 
 /// An experiment with a claim of each verdict, a missed figure, and runs with waits.
 fn reproduced() -> Record {
-    let run = |lock: &str, load: &str, ending: &str, next| {
-        let causes = WaitCauses { next_preempted: next, ..WaitCauses::default() };
-        serde_json::json!({
-            "lock": lock, "load": load, "seed": 1, "ending": ending, "simulated_s": 2.0,
-            "vcpu_time_s": [20.0, 20.0], "wait_causes": serde_json::to_value(causes).unwrap(),
-        })
+    let run = |place: &str, ending, next| Run {
+        place: place.into(),
+        seed: Some(1),
+        ending: Some(ending),
+        elapsed: Some(2 * SEC),
+        vcpu_time: Some(4 * SEC),
+        wait_causes: Some(WaitCauses { next_preempted: next, ..WaitCauses::default() }),
+        ..Run::default()
     };
     let claim = |id, text: &str, holds, evidence: &str| Judged {
         id,
@@ -162,8 +164,8 @@ fn reproduced() -> Record {
         in_words: None,
         evidence: evidence.into(),
     };
-    overspin_experiment::record(&[Reproduction {
-        experiment: "2008-x".into(),
+    let experiment = Experiment {
+        id: "2008-x".into(),
         title: "An experiment.".into(),
         scale: 20,
         limit_s: Some(2.0),
@@ -185,12 +187,16 @@ fn reproduced() -> Record {
             grade: Grade::Missed,
             note: None,
         }],
+        ..Experiment::default()
+    };
+    overspin_experiment::record(&[Reproduction {
+        experiment,
         runs: vec![
-            run("ticket", "half", "finished", SEC),
-            run("ticket", "half", "finished", 3 * SEC),
-            run("lock-byte", "half", "finished", SEC),
-            run("lock-byte", "optimal", "finished", SEC),
-            run("xen-pv", "optimal", "limit", Picos::ZERO),
+            run("ticket.half", Ending::Finished, SEC),
+            run("ticket.half", Ending::Finished, 3 * SEC),
+            run("lock-byte.half", Ending::Finished, SEC),
+            run("lock-byte.optimal", Ending::Finished, SEC),
+            run("xen-pv.optimal", Ending::Limit, Picos::ZERO),
         ],
         ..Reproduction::default()
     }])

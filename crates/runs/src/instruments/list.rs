@@ -1,0 +1,246 @@
+//! All instruments, with how each of their metrics is computed.
+
+use super::{Has, Instrument, Row, Subject, Trace};
+use crate::catalog;
+use crate::sweep::MEASURES;
+use overspin_record::metric::Metric;
+use overspin_record::metric::simulated::{BUSY, SPINNING};
+use overspin_scenario::{
+    DomainOutcome, LineOutcome, LockOutcome, Picos, VcpuOutcome, WindowOutcome,
+};
+use overspin_workload::Pft;
+
+/// A row: name, unit and meaning of the metric, the runs that have it, and how it is computed.
+macro_rules! row {
+    ($name:literal, $unit:literal, $meaning:literal, $has:ident, $of:expr) => {{
+        static METRIC: Metric = Metric::new($name, $unit, $meaning);
+        row!(&METRIC, $has, $of)
+    }};
+    ($metric:expr, $has:ident, $of:expr) => {
+        Row { metric: $metric, has: Has::$has, of: $of }
+    };
+}
+
+/// All instruments.
+pub static INSTRUMENTS: [Instrument; 8] = [
+    Instrument {
+        name: "run",
+        places: "What the hypervisor sees of the domain. `elapsed` and `cpu` are of finished runs only.",
+        metrics: || INSTRUMENTS[0].all(),
+        rows: run,
+        of_vcpu: None,
+        fits: |_| true,
+    },
+    Instrument {
+        name: "time",
+        places: "What time(1) prints of the domain's tasks. Only finished runs have it.",
+        metrics: || INSTRUMENTS[1].all(),
+        rows: time,
+        of_vcpu: None,
+        fits: |_| true,
+    },
+    Instrument {
+        name: "vcpus",
+        places: "What `xm vcpu-list` prints. The place of a vCPU is below the domain's: `ticket.half.v0`. Only \
+                 finished runs have it.",
+        metrics: || INSTRUMENTS[2].all(),
+        rows: || vec![row!(&VCPU_TIME, Finished, |s| sum(&s.domain().vcpus, |v| vcpu_time(s, v)))],
+        of_vcpu: Some((&VCPU_TIME, vcpu_time)),
+        fits: |_| true,
+    },
+    Instrument {
+        name: "locks",
+        places: "What each point of a sweep has, over the locks of all domains.",
+        metrics: || INSTRUMENTS[3].all(),
+        rows: || MEASURES.iter().map(|m| row!(m.metric, Sound, m.of)).collect(),
+        of_vcpu: None,
+        fits: |_| true,
+    },
+    Instrument {
+        name: "lockmeter",
+        places: "What lockmeter shows of the workload's locks, and what no tool could show of cache lines. Only \
+                 finished runs have it.",
+        metrics: || INSTRUMENTS[4].all(),
+        rows: lockmeter,
+        of_vcpu: None,
+        fits: |_| true,
+    },
+    Instrument {
+        name: "vmstat",
+        places: "What a trace of `vmstat` says about a file server, in a domain whose kernel sets `vmstat`. Only \
+                 finished runs have it.",
+        metrics: || INSTRUMENTS[5].all(),
+        rows: vmstat,
+        of_vcpu: None,
+        fits: |domain| domain.kernel.vmstat.is_some(),
+    },
+    Instrument {
+        name: "windows",
+        places: "The windows before preemptions of the domain's vCPUs.",
+        metrics: || INSTRUMENTS[6].all(),
+        rows: windows,
+        of_vcpu: None,
+        fits: |_| true,
+    },
+    Instrument {
+        name: "faults",
+        places: "The page faults of a domain that runs `pft`. Only finished runs have them.",
+        metrics: || INSTRUMENTS[7].all(),
+        rows: faults,
+        of_vcpu: None,
+        fits: |domain| domain.workload.get::<Pft>().is_some(),
+    },
+];
+
+#[rustfmt::skip]
+fn run() -> Vec<Row> {
+    vec![
+        row!("finished", "", "1 if the domain's work was done before the limit, else 0", Every,
+            |s| Some(f64::from(u8::from(s.domain().finished.is_some())))),
+        row!("elapsed", "s", "time from the start of the domain until its work was done", Finished,
+            |s| Some(s.seconds() * s.scale)),
+        row!("cpu", "s", "CPU time of the domain's tasks", Finished, |s| Some(cpu(s) * s.scale)),
+        row!("requests", "1/s", "work items of the other domains: requests that they answer", Every, requests),
+        row!("holders-preempted", "", "holds of a lock during which the holder was descheduled", Every,
+            |s| Some(s.domain().locks.iter().map(|l| l.holder_preempted).sum::<u64>() as f64)),
+        row!(&SPINNING, Every, |s| Some(part(
+            s.domain().vcpus.iter().map(|v| v.spinning).sum(),
+            s.domain().vcpus.iter().map(|v| v.running).sum(),
+        ))),
+        row!(&BUSY, Every, |s| Some(part(
+            s.outcome.pcpus.iter().map(|p| p.busy).sum(),
+            s.outcome.pcpus.iter().map(|p| p.busy + p.switching + p.idle).sum(),
+        ))),
+        row!("events", "", "a number that is equal for runs with the same events: the first 52 bits of their hash", Every,
+            |s| Some((s.outcome.trace_hash >> 12) as f64)),
+    ]
+}
+
+#[rustfmt::skip]
+fn time() -> Vec<Row> {
+    vec![
+        row!("user", "s", "user time that ticks charged", Finished, |s| Some(user(s) * s.scale)),
+        row!("system", "s", "system time that ticks charged", Finished, |s| Some(system(s) * s.scale)),
+        row!("cpu", "%", "(user + system) / elapsed in whole percent, truncated as by time(1)", Finished,
+            |s| Some(((user(s) + system(s)) / s.seconds() * 100.0).floor())),
+        row!("context-switches", "", "involuntary switches", Finished,
+            |s| Some(s.domain().tasks.iter().map(|t| t.preemptions).sum::<u64>() as f64 * s.scale)),
+        row!("sleeps", "", "voluntary switches", Finished,
+            |s| Some(s.domain().tasks.iter().map(|t| t.sleeps).sum::<u64>() as f64 * s.scale)),
+    ]
+}
+
+#[rustfmt::skip]
+fn lockmeter() -> Vec<Row> {
+    vec![
+        row!("hold", "us", "mean hold time of the workload's locks", Finished,
+            |s| Some(each(s, locks(s).iter().map(|l| l.hold_total).sum()))),
+        row!("hold-data", "us", "of this, the time in which the holder gets at its data", Finished,
+            |s| Some(each(s, s.domain().lines.iter().map(|l| l.stalled).sum()))),
+        row!("waiting-share", "%", "waits for all locks in parts of the time of all CPUs", Finished, |s| {
+            let waited: Picos = s.domain().locks.iter().map(|l| l.wait_total).sum();
+            Some(waited.percent(s.outcome.elapsed * s.domain().vcpus.len() as u64))
+        }),
+        row!("lost-lines", "%", "part of the holders' accesses that were to a line that they had had and lost", Finished, |s| {
+            let sum = |count: fn(&LineOutcome) -> u64| s.domain().lines.iter().map(count).sum::<u64>() as f64;
+            Some(100.0 * sum(|l| l.lost) / sum(|l| l.accesses).max(1.0))
+        }),
+    ]
+}
+
+#[rustfmt::skip]
+fn vmstat() -> Vec<Row> {
+    /// A row whose value is that figure of the trace.
+    macro_rules! traced {
+        ($name:literal, $unit:literal, $meaning:literal) => {
+            row!($name, $unit, $meaning, Finished, |s| Trace::of(s)?.figure($name))
+        };
+    }
+    vec![
+        traced!("elapsed", "s", "from the beginning of the work to its end"),
+        traced!("make", "s", "busy time before the first user work: files are made"),
+        traced!("remove", "s", "busy time after the last user work: files are removed"),
+        traced!("idle", "s", "idle time between the first and the last line"),
+        traced!("user", "s", "user time of all CPUs"),
+        traced!("system", "s", "system time of all CPUs"),
+        traced!("user-share", "%", "user time in parts of the CPU time that is not idle"),
+        traced!("system-share", "%", "system time in parts of the CPU time that is not idle"),
+        traced!("written", "KiB", "what is written to the disk"),
+        traced!("writing", "s", "time in which something is written, by the lines of the trace"),
+        traced!("writing-seconds", "s", "whole seconds in which something is written, as published lines tell"),
+        traced!("most-written", "KiB", "most that is written in one second"),
+    ]
+}
+
+#[rustfmt::skip]
+fn windows() -> Vec<Row> {
+    vec![
+        row!("windows", "", "windows that the host offered", Every, |s| of_windows(s, |w| w.offered)),
+        row!("windows-used", "", "windows in which the guest gave the CPU up by itself", Every, |s| of_windows(s, |w| w.used)),
+        row!("windows-expired", "", "windows that ran out", Every, |s| of_windows(s, |w| w.expired)),
+        row!("windows-refused", "", "preemptions without a window, because too many had expired", Every,
+            |s| of_windows(s, |w| w.refused)),
+    ]
+}
+
+#[rustfmt::skip]
+fn faults() -> Vec<Row> {
+    vec![
+        row!("faults", "1/s", "page faults in a second of wall time", Finished,
+            |s| Some(items(s.domain()) as f64 / s.seconds())),
+        row!("faults-cpu", "1/s", "page faults in a second of CPU time", Finished,
+            |s| Some(items(s.domain()) as f64 / cpu(s))),
+    ]
+}
+
+static VCPU_TIME: Metric = Metric::new("vcpu-time", "s", "running time of the vCPU, or of all");
+
+fn vcpu_time(s: &Subject<'_>, vcpu: &VcpuOutcome) -> f64 {
+    vcpu.running.seconds() * s.scale
+}
+
+fn sum<T>(all: &[T], of: impl Fn(&T) -> f64) -> Option<f64> {
+    Some(all.iter().map(of).sum())
+}
+
+/// In percent.
+fn part(part: Picos, whole: Picos) -> f64 {
+    if whole == Picos::ZERO { 0.0 } else { 100.0 * part.ratio(whole) }
+}
+
+fn items(domain: &DomainOutcome) -> u64 {
+    domain.tasks.iter().map(|t| t.items).sum()
+}
+
+fn cpu(s: &Subject<'_>) -> f64 {
+    s.domain().tasks.iter().map(|t| t.cpu.seconds()).sum()
+}
+
+fn user(s: &Subject<'_>) -> f64 {
+    s.domain().tasks.iter().map(|t| t.user_ticks).sum::<Picos>().seconds()
+}
+
+fn system(s: &Subject<'_>) -> f64 {
+    s.domain().tasks.iter().map(|t| t.system_ticks).sum::<Picos>().seconds()
+}
+
+fn requests(s: &Subject<'_>) -> Option<f64> {
+    let others = s.outcome.domains.iter().enumerate().filter(|(i, _)| *i != s.domain);
+    let rate = |d: &DomainOutcome| items(d) as f64 / d.lifetime(s.outcome.elapsed).seconds();
+    others.map(|(_, other)| rate(other)).reduce(|a, b| a + b)
+}
+
+fn of_windows(s: &Subject<'_>, of: fn(&WindowOutcome) -> u64) -> Option<f64> {
+    let windows = s.domain().vcpus.iter().filter_map(|v| v.windows.as_ref());
+    Some(windows.map(of).sum::<u64>() as f64)
+}
+
+/// The locks of the workload; those of the guest's kernel come after them.
+fn locks<'a>(s: &Subject<'a>) -> &'a [LockOutcome] {
+    &s.domain().locks[..catalog::names().locks_of(s.asked()).len()]
+}
+
+/// Microseconds of an acquisition of the workload's locks.
+fn each(s: &Subject<'_>, total: Picos) -> f64 {
+    total.micros() / locks(s).iter().map(|l| l.acquisitions).sum::<u64>().max(1) as f64
+}
