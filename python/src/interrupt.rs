@@ -1,7 +1,7 @@
 //! Work outside Python that Ctrl-C ends: it is done on another thread, while the calling thread looks for signals.
 
 use crate::own::{self, Worker};
-use overspin_runs::way::Until;
+use overspin_runs::runner::Until;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};

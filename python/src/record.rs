@@ -9,7 +9,7 @@ use overspin_page::{DetailError, Entry};
 use overspin_record::output::Output;
 use overspin_report as report;
 use overspin_runs::record::{self, Kind, Record as Plain};
-use overspin_runs::way::Way;
+use overspin_runs::runner::Runner;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario};
 use overspin_watch::explain::{self, ExplainError};
 use overspin_watch::timeline::{Recorder, Timeline};
@@ -55,12 +55,12 @@ impl Record {
 fn timeline(
     scenario: &Scenario,
     seed: u64,
-    way: Way,
+    runner: Runner,
     from: Picos,
     limit: usize,
 ) -> Result<Timeline, overspin_host::Refused> {
     let mut recorder = Recorder::new(scenario, from, limit);
-    let outcome = way.run(scenario, seed, &mut recorder, &|_| {})?;
+    let outcome = runner.run(scenario, seed, &mut recorder, &|_| {})?;
     Ok(recorder.finish(&outcome))
 }
 
@@ -214,7 +214,7 @@ impl Record {
         }
         let from = Picos((from_us.max(0.0) * 1e6) as u64);
         let timeline = interruptible(py, None, |until| {
-            timeline(&scenario, outcome.seed, Way { until, ..Way::default() }, from, limit)
+            timeline(&scenario, outcome.seed, Runner { until, ..Runner::default() }, from, limit)
         })?
         .map_err(|e| self.refused(&e))?;
         let cut = (timeline.until < timeline.end).then(|| timeline.until.micros());
@@ -227,7 +227,7 @@ impl Record {
         let record = &self.record;
         let blocks = if explain {
             interruptible(py, None, |until| {
-                explain::record(record, &Way { until, ..Way::default() })
+                explain::record(record, &Runner { until, ..Runner::default() })
             })?
             .map_err(|error| match error {
                 ExplainError::Record { message, remedy } => {
@@ -247,7 +247,7 @@ impl Record {
         let record = &self.record;
         let made = interruptible(py, None, |until| {
             let run = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
-                Way { until, ..Way::default() }.run(scenario, seed, observer, &|_| {})
+                Runner { until, ..Runner::default() }.run(scenario, seed, observer, &|_| {})
             };
             let detail = match slices {
                 Some(most) => page::detail(record, most, &run)?,

@@ -7,8 +7,8 @@ use crate::record::Record;
 use crate::scenario::Scenario;
 use overspin_host::World;
 use overspin_runs::catalog::{AnyWorld, catalog};
+use overspin_runs::runner::{Runner, Until};
 use overspin_runs::scenario_file::Loaded;
-use overspin_runs::way::{Until, Way};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
@@ -44,10 +44,10 @@ pub(crate) fn run(
     let deadline = max_wall.map(deadline).transpose()?.flatten();
     let seed = seed.unwrap_or(first);
     let outcome = interruptible(py, deadline, |until| {
-        Way { world, until }.run(plain, seed, &mut (), &|_| {})
+        Runner { world, until }.run(plain, seed, &mut (), &|_| {})
     })?;
     let outcome = outcome.map_err(|cause| errors::refused(&scenario.file(), &cause))?;
-    let made = Way { world, until: Until::default() }.in_world([plain]);
+    let made = Runner { world, until: Until::default() }.in_world([plain]);
     let record =
         overspin_runs::run::record(plain, &scenario.again.set, None, &outcome).in_world(&made);
     // As the command does: the record of a simulated run names no command and no machine.

@@ -96,9 +96,9 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     let [json, markdown, svg, scenario] = all.map(|path| outputs.open(path));
     let (json, markdown, svg, scenario) = (json?, markdown?, svg?, scenario?);
     let question = question(args);
-    let way = world::way(None, args.max_wall)?;
+    let runner = world::runner(None, args.max_wall)?;
     let (bar, tell) = progress::of_runs(global, progress::RUNS);
-    let result = advise::ask(&question, args.threads, way, &tell);
+    let result = advise::ask(&question, args.threads, runner, &tell);
     bar.finish_and_clear();
     let advice = result.map_err(failure)?;
     if let Some(scenario) = scenario {

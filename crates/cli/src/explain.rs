@@ -9,9 +9,9 @@ use overspin_host::Refused;
 use overspin_report::Block;
 use overspin_runs::parallel::ParallelError;
 use overspin_runs::record::{self, Record};
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file::{self, Loaded, Sweep};
 use overspin_runs::sweep::{self, Settings, SweepError};
-use overspin_runs::way::Way;
 use overspin_scenario::{Outcome, Picos, Scenario};
 use overspin_watch::explain::{self, ExplainError, Repeat};
 use std::path::PathBuf;
@@ -95,12 +95,13 @@ impl Input<'_> {
 /// Runs are repeated behind a progress bar.
 impl Repeat for Input<'_> {
     fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Refused> {
-        let run = |tell: &dyn Fn(Picos)| Way::default().run(scenario, seed, &mut (), tell);
+        let run = |tell: &dyn Fn(Picos)| Runner::default().run(scenario, seed, &mut (), tell);
         Meter::during(self.global, scenario.limit, run)
     }
 
     fn drawing(&self, scenario: &Scenario, outcome: &Outcome) -> Result<Vec<Block>, Refused> {
-        let draw = |tell: &dyn Fn(Picos)| explain::drawing(scenario, outcome, Way::default(), tell);
+        let draw =
+            |tell: &dyn Fn(Picos)| explain::drawing(scenario, outcome, Runner::default(), tell);
         Meter::during(self.global, scenario.limit, draw)
     }
 }

@@ -113,16 +113,17 @@ fn compare(
     global: &Global,
 ) -> Result<Verdict, Failure> {
     let wanted = &args.recording;
-    let way = world::way(wanted.world.as_deref(), None)?;
+    let runner = world::runner(wanted.world.as_deref(), None)?;
     let name = args.file.display().to_string();
     let scenario = scenario_file::parse(&name, &name, &recording.imported.scenario, &wanted.set)?;
-    world::in_world(&way, [&scenario], global);
+    world::in_world(&runner, [&scenario], global);
     let mut watch = Watch::default();
-    let run = |tell: &dyn Fn(Picos)| way.run(&scenario, scenario.seed, &mut watch, tell);
+    let run = |tell: &dyn Fn(Picos)| runner.run(&scenario, scenario.seed, &mut watch, tell);
     let outcome =
         Meter::during(global, scenario.limit, run).map_err(|e| Failure::refused(&name, &e))?;
     let run = watch.finish(&outcome, scenario.host.pcpus() as usize);
-    let how = format!("its scenario under `{}` in `{}`", scenario.host.scheduler, way.world.name());
+    let how =
+        format!("its scenario under `{}` in `{}`", scenario.host.scheduler, runner.world.name());
     outputs.report(&perf_sched::beside(&recording.names, &recording.measured, &run, &how))?;
     match outcome.ending {
         Ending::Finished => Ok(Verdict::Fine),

@@ -9,10 +9,10 @@ use overspin_record::results::{self, Merged, ResultsError};
 use overspin_report::{Block, Markup};
 use overspin_runs::parallel::ParallelError;
 use overspin_runs::record::{InWorld, Record};
+use overspin_runs::runner::{Runner, Until};
 use overspin_runs::scenario_file::{Loaded, Sweep};
 use overspin_runs::seeds;
 use overspin_runs::sweep;
-use overspin_runs::way::{Until, Way};
 use overspin_scenario::{Ending, Scenario};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -90,8 +90,11 @@ struct Whole {
 }
 
 /// A way that makes no run: what has not been kept is missing.
-fn no_more() -> Way {
-    Way { until: Until { deadline: Some(Instant::now()), interrupted: None }, ..Way::default() }
+fn no_more() -> Runner {
+    Runner {
+        until: Until { deadline: Some(Instant::now()), interrupted: None },
+        ..Runner::default()
+    }
 }
 
 fn of_sweep(sweep: &Sweep, merged: &Merged) -> Result<Whole, Failure> {
@@ -100,7 +103,7 @@ fn of_sweep(sweep: &Sweep, merged: &Merged) -> Result<Whole, Failure> {
         seed: plan.seed,
         seeds: plan.seeds,
         until: plan.until.and_then(sweep::Narrow::of),
-        way: no_more(),
+        runner: no_more(),
         results: Some(&merged.results),
         ..sweep::Settings::default()
     };
@@ -119,7 +122,7 @@ fn of_sweep(sweep: &Sweep, merged: &Merged) -> Result<Whole, Failure> {
 fn of_seeds(scenario: &Scenario, merged: &Merged) -> Result<Whole, Failure> {
     let (list, head) = (&merged.manifest.plan.list, &merged.manifest.record);
     let settings = seeds::Settings {
-        way: no_more(),
+        runner: no_more(),
         results: Some(&merged.results),
         ..seeds::Settings::default()
     };

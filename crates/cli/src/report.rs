@@ -10,7 +10,7 @@ use overspin_page as page;
 use overspin_page::{DetailError, Entry};
 use overspin_record::output::Output;
 use overspin_runs::record::{self, Record};
-use overspin_runs::way::Way;
+use overspin_runs::runner::Runner;
 use overspin_scenario::{Picos, Scenario};
 use std::path::{Path, PathBuf};
 
@@ -65,7 +65,7 @@ fn entry(
 ) -> Result<Entry, Failure> {
     let name = path.display().to_string();
     let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
-        let run = |tell: &dyn Fn(Picos)| Way::default().run(scenario, seed, observer, tell);
+        let run = |tell: &dyn Fn(Picos)| Runner::default().run(scenario, seed, observer, tell);
         Meter::during(global, scenario.limit, run)
     };
     let detail = match most {

@@ -16,7 +16,7 @@ use overspin_experiment::{
 use overspin_record::output::Output;
 use overspin_report::Block;
 use overspin_runs::record;
-use overspin_runs::way::Until;
+use overspin_runs::runner::Until;
 use std::path::Path;
 use std::path::PathBuf;
 

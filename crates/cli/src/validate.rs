@@ -103,10 +103,10 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
     if !global.quiet {
         eprintln!("{}", plan.words());
     }
-    let way = world::way(None, args.max_wall)?;
+    let runner = world::runner(None, args.max_wall)?;
     let meters = Meters::new(global);
     let tell = |stage, done, all| meters.at(stage, done, all);
-    let result = validate::validate(&plan, &settings, way.until, &tell);
+    let result = validate::validate(&plan, &settings, runner.until, &tell);
     meters.end();
     let mut validation = result.map_err(failure)?;
     validation.result.refused = refused;

@@ -6,7 +6,7 @@ use crate::signals;
 use overspin_host::World;
 use overspin_runs::catalog::catalog;
 use overspin_runs::record::InWorld;
-use overspin_runs::way::{Until, Way};
+use overspin_runs::runner::{Runner, Until};
 use overspin_scenario::{Scenario, Stopped};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub(crate) fn until(max_wall: Option<Duration>) -> Until {
 
 /// The world of a command, by default the simulator, and when to stop and keep the results so far: at the first
 /// Ctrl-C, or after this long.
-pub(crate) fn way(world: Option<&str>, max_wall: Option<Duration>) -> Result<Way, Failure> {
+pub(crate) fn runner(world: Option<&str>, max_wall: Option<Duration>) -> Result<Runner, Failure> {
     let world = world.unwrap_or(catalog().simulator().name());
     if world == XEN {
         return Err(Failure::usage(
@@ -36,16 +36,16 @@ pub(crate) fn way(world: Option<&str>, max_wall: Option<Duration>) -> Result<Way
         let remedy = format!("worlds are: {}", names.join(", "));
         Failure::usage(format!("there is no world `{world}`"), remedy)
     })?;
-    Ok(Way { world, until: until(max_wall) })
+    Ok(Runner { world, until: until(max_wall) })
 }
 
 /// What records say about the world of runs of `scenarios`. Says what it ignores, once for all of them.
 pub(crate) fn in_world<'a>(
-    way: &Way,
+    runner: &Runner,
     scenarios: impl IntoIterator<Item = &'a Scenario>,
     global: &Global,
 ) -> InWorld {
-    let made = way.in_world(scenarios);
+    let made = runner.in_world(scenarios);
     if let Some(warning) = made.warning().filter(|_| !global.quiet) {
         eprintln!("warning: {warning}");
     }

@@ -9,7 +9,7 @@ use overspin_report::Block;
 use overspin_runs::catalog::catalog;
 use overspin_runs::parallel::{ParallelError, in_parallel};
 use overspin_runs::record::Run;
-use overspin_runs::way::Until;
+use overspin_runs::runner::Until;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario};
 
 /// How to run.

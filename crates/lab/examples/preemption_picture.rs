@@ -8,8 +8,8 @@
 use maud::{Markup, html};
 use overspin_host::{Moment, Timed};
 use overspin_report::svg::{SAMPLE, Svg, colour};
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file;
-use overspin_runs::way::Way;
 use overspin_scenario::{MS, Picos};
 use std::collections::VecDeque;
 use std::error::Error;
@@ -102,7 +102,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let vcpus = scenario.domains[0].vcpus as usize;
     let mut moments: Vec<Timed> = Vec::new();
-    Way::default().run(&scenario, scenario.seed, &mut moments, &|_| {})?;
+    Runner::default().run(&scenario, scenario.seed, &mut moments, &|_| {})?;
 
     let mut guest = Guest { runs: vec![false; vcpus], holder: None, queue: VecDeque::new() };
     let mut rows: Vec<Vec<(f64, Look)>> = vec![Vec::new(); vcpus + 1];

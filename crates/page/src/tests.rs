@@ -1,6 +1,6 @@
 use super::*;
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file;
-use overspin_runs::way::Way;
 
 const SCENARIO: &str = r#"
 name = "</script><b>"
@@ -23,7 +23,7 @@ fn entry(most: usize) -> Entry {
     let record = overspin_runs::run::record(&scenario, &[], None, &outcome);
     let run =
         |s: &overspin_scenario::Scenario, seed, observer: &mut dyn overspin_host::Observer| {
-            Way::default().run(s, seed, observer, &|_| {})
+            Runner::default().run(s, seed, observer, &|_| {})
         };
     let detail = detail(&record, most, &run).unwrap();
     Entry { record, detail }

@@ -3,9 +3,9 @@
 use crate::table::{Columns, Table};
 use overspin_runs::catalog::names;
 use overspin_runs::record::Run;
+use overspin_runs::runner::{Runner, Until};
 use overspin_runs::scenario_file::Template;
 use overspin_runs::sweep::{Cell, MEASURES};
-use overspin_runs::way::{Until, Way};
 use overspin_scenario::{Ending, Scenario, WaitCauses};
 use pyo3::prelude::*;
 use std::time::Instant;
@@ -59,7 +59,7 @@ pub(super) fn run(
     until: Until,
 ) -> (Vec<Row>, f64) {
     let begun = Instant::now();
-    let way = Way { until, ..Way::default() };
+    let runner = Runner { until, ..Runner::default() };
     // Several seeds of a point share its scenario.
     let mut scenarios: Vec<Option<Result<Scenario, String>>> = vec![None; points.len()];
     let mut rows = Vec::with_capacity(jobs.len());
@@ -72,7 +72,7 @@ pub(super) fn run(
         let scenario = scenario
             .get_or_insert_with(|| template.scenario(names(), sets).map_err(|e| e.to_string()));
         let result = match scenario {
-            Ok(scenario) => Cell::new(way, scenario, *seed).map_err(|cause| cause.to_string()),
+            Ok(scenario) => Cell::new(runner, scenario, *seed).map_err(|cause| cause.to_string()),
             Err(error) => Err(error.clone()),
         };
         if until.over().is_some() {

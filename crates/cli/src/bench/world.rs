@@ -25,16 +25,16 @@ pub(super) fn locks(args: &LocksArgs, world: &str, global: &Global) -> Result<Ve
     }
     let outputs = Outputs::new(global, &[args.record.json.as_ref(), args.record.csv.as_ref()])?;
     let files = RecordFiles::open(&outputs, &args.record)?;
-    let way = world::way(Some(world), None)?;
+    let runner = world::runner(Some(world), None)?;
     let sweep = scenarios(args, global)?;
-    let made = world::in_world(&way, sweep.points.iter().map(|p| &p.scenario), global);
+    let made = world::in_world(&runner, sweep.points.iter().map(|p| &p.scenario), global);
     let settings = sweep::Settings {
         seed: Some(args.seed),
         seeds: Some(args.runs),
         until: None,
         shard: None,
         threads: 0,
-        way,
+        runner,
         results: None,
     };
     let words =

@@ -11,9 +11,9 @@ use overspin_record::results::{Manifest, Plan, Results};
 use overspin_report::Block;
 use overspin_runs::catalog::{AnyWorld, catalog};
 use overspin_runs::record::{self, Again, Record};
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file::{AxisArgument, Sweep};
 use overspin_runs::sweep::{Narrow, Shard};
-use overspin_runs::way::Way;
 use overspin_scenario::{Ending, Stopped};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -97,7 +97,7 @@ pub(super) struct Job<'a> {
     pub(super) global: &'a Global,
     pub(super) outputs: Outputs,
     pub(super) again: Again,
-    pub(super) way: Way,
+    pub(super) runner: Runner,
 }
 
 impl<'a> Job<'a> {
@@ -122,11 +122,11 @@ impl<'a> Job<'a> {
         let axes = args.sweep.lists.iter().map(list).chain(args.sweep.ranges.iter().map(range));
         let again = record::load(&args.scenario, &args.set, &axes.collect::<Vec<_>>())?;
         let world = args.world.as_deref().or(again.world.as_deref());
-        let mut way = world::way(world, args.max_wall)?;
+        let mut runner = world::runner(world, args.max_wall)?;
         if let Some(file) = &args.guest {
-            way.world = guest_of(file, &way)?;
+            runner.world = guest_of(file, &runner)?;
         }
-        Ok(Self { args, page, global, outputs, again, way })
+        Ok(Self { args, page, global, outputs, again, runner })
     }
 
     /// Opens the directory of --out for runs that are written as they end.
@@ -202,9 +202,9 @@ impl<'a> Job<'a> {
 }
 
 /// The world `hv` with the program in `file`.
-fn guest_of(file: &Path, way: &Way) -> Result<AnyWorld, Failure> {
-    if way.world.name() != "hv" {
-        let what = format!("the world `{}` runs no guest programs", way.world.name());
+fn guest_of(file: &Path, runner: &Runner) -> Result<AnyWorld, Failure> {
+    if runner.world.name() != "hv" {
+        let what = format!("the world `{}` runs no guest programs", runner.world.name());
         return Err(Failure::usage(what, "add `--world hv`, or leave `--guest` out"));
     }
     let named = |what: String| {

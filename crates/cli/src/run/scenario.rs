@@ -27,7 +27,7 @@ pub(super) fn one(job: &Job<'_>, scenario: &Scenario) -> Result<Verdict, Failure
     if args.sweep.dry_run {
         return job.dry("1 run", None);
     }
-    let made = world::in_world(&job.way, [scenario], job.global);
+    let made = world::in_world(&job.runner, [scenario], job.global);
     let seed = args.seed.unwrap_or(scenario.seed);
     let files = RecordFiles::open(outputs, &args.record)?;
     let trace = outputs.open(args.trace.as_ref())?;
@@ -37,7 +37,7 @@ pub(super) fn one(job: &Job<'_>, scenario: &Scenario) -> Result<Verdict, Failure
         Some(output) => Some(PerfettoSink::new(scenario, seed, output).map_err(trace_error)?),
         None => None,
     };
-    let run = |tell: &dyn Fn(Picos)| job.way.run(scenario, seed, &mut sink, tell);
+    let run = |tell: &dyn Fn(Picos)| job.runner.run(scenario, seed, &mut sink, tell);
     let result = Meter::during(job.global, scenario.limit, run);
     let outcome = result.map_err(|e| Failure::refused(&job.name(), &e))?;
     if let Some(sink) = sink {
@@ -76,7 +76,7 @@ pub(super) fn over_seeds(
         return job.dry(&words, None);
     }
     let files = RecordFiles::files(&job.outputs, &args.record)?;
-    let made = world::in_world(&job.way, [scenario], job.global);
+    let made = world::in_world(&job.runner, [scenario], job.global);
     let head = || seeds::record_head(scenario, &job.again.set).in_world(&made);
     let plan = Plan { list: seeds.clone(), ..Plan::default() };
     let results = job.results(plan, head)?;
@@ -84,7 +84,7 @@ pub(super) fn over_seeds(
     let settings = seeds::Settings {
         shard: args.sweep.shard,
         threads: args.threads,
-        way: job.way,
+        runner: job.runner,
         results: results.as_ref(),
     };
     let result = seeds::run(scenario, &seeds, settings, &|done, all| meter.at(done, all));

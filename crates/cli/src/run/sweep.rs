@@ -45,14 +45,14 @@ pub(super) fn many(job: &Job<'_>, sweep: &Sweep) -> Result<Verdict, Failure> {
         until: args.sweep.until_interval,
         shard: args.sweep.shard,
         threads: args.threads,
-        way: job.way,
+        runner: job.runner,
         results: None,
     };
     let words = words(sweep, &settings);
     if args.sweep.dry_run {
         return job.dry(&words, Some(sweep));
     }
-    let world = world::in_world(&job.way, sweep.points.iter().map(|p| &p.scenario), job.global);
+    let world = world::in_world(&job.runner, sweep.points.iter().map(|p| &p.scenario), job.global);
     let files = RecordFiles::files(&job.outputs, &args.record)?;
     let svg = job.outputs.open(args.sweep.svg.as_ref())?;
     let seed = args.seed.or(job.again.seed);

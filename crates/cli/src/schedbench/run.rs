@@ -10,9 +10,9 @@ use clap::Args;
 use overspin_experiment as experiment;
 use overspin_host::{Observer, Refused};
 use overspin_record::output::Output;
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file::{self, Loaded};
 use overspin_runs::schedbench::{self, BenchFile, Machine, Origin, RunError};
-use overspin_runs::way::Way;
 use overspin_scenario::Scenario;
 use overspin_watch::perfetto::PerfettoSink;
 use std::path::{Path, PathBuf};
@@ -73,22 +73,22 @@ pub(super) fn run(
     if args.dry_run {
         return list(&file, &todo);
     }
-    let (way, command) = (world::way(args.world.as_deref(), args.max_wall)?, show::command());
-    let world = world::in_world(&way, &scenarios, global);
+    let (runner, command) = (world::runner(args.world.as_deref(), args.max_wall)?, show::command());
+    let world = world::in_world(&runner, &scenarios, global);
     let bar = progress::progress(global, todo.len() as u64, progress::RUNS);
     let mut stopped = None;
     for i in todo {
         let run = &file.runs[i];
         let done = match &args.trace {
-            Some(trace) => traced(&file, i, &machine, args, trace, way)?,
+            Some(trace) => traced(&file, i, &machine, args, trace, runner)?,
             None => {
-                schedbench::run_in(&file, run, &machine, args.seed, None, way)
+                schedbench::run_in(&file, run, &machine, args.seed, None, runner)
                     .map_err(|e| refused(path, e))?
                     .0
             }
         };
         if !done.completed {
-            stopped = way.until.over();
+            stopped = runner.until.over();
             break;
         }
         let origin = Some(Origin::now(&machine, &world, args.seed, &command));
@@ -108,7 +108,7 @@ fn traced(
     machine: &Machine,
     args: &RunArgs,
     trace: &Path,
-    way: Way,
+    runner: Runner,
 ) -> Result<schedbench::Run, Failure> {
     let (path, seed) = (&args.file, args.seed);
     let run = &file.runs[run];
@@ -116,7 +116,7 @@ fn traced(
     let error = |cause| Failure::cannot_write(trace, cause);
     let mut sink = PerfettoSink::new(&scenario, seed, Output::create(trace)?).map_err(error)?;
     let sink_ref: &mut dyn Observer = &mut sink;
-    let (done, _, outcome) = schedbench::run_in(file, run, machine, seed, Some(sink_ref), way)
+    let (done, _, outcome) = schedbench::run_in(file, run, machine, seed, Some(sink_ref), runner)
         .map_err(|e| refused(path, e))?;
     sink.finish(outcome.elapsed).map_err(error)?.commit()?;
     Ok(done)

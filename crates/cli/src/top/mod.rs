@@ -12,8 +12,8 @@ use crate::{show, world};
 use clap::Args;
 use overspin_report::{Block, text_on};
 use overspin_runs::record;
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file::Loaded;
-use overspin_runs::way::Way;
 use overspin_scenario::{Outcome, Picos, Scenario, Stopped};
 use overspin_watch::explain;
 use overspin_watch::top::{Frame, Meter, Room, report};
@@ -64,8 +64,8 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
         }
         Loaded::Sweep(_) => worst(args, global)?,
     };
-    let way = world::way(None, None)?;
-    let run = Run { scenario: &scenario, seed, way, name: &name };
+    let runner = world::runner(None, None)?;
+    let run = Run { scenario: &scenario, seed, runner, name: &name };
     let live = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     match (args.once, args.batch) {
         (true, _) => run.plain(1),
@@ -96,7 +96,7 @@ fn worst(args: &TopArgs, global: &Global) -> Result<(u64, Box<Scenario>), Failur
 struct Run<'a> {
     scenario: &'a Scenario,
     seed: u64,
-    way: Way,
+    runner: Runner,
     name: &'a str,
 }
 
@@ -130,10 +130,10 @@ impl Run<'_> {
         });
         let cancel = |_| match shared.over.load(Ordering::Relaxed) {
             true => Some(Stopped::Interrupted),
-            false => self.way.until.over(),
+            false => self.runner.until.over(),
         };
         let result =
-            overspin_host::run(self.way.world, self.scenario, self.seed, &mut meter, &cancel);
+            overspin_host::run(self.runner.world, self.scenario, self.seed, &mut meter, &cancel);
         let outcome = result.map_err(|e| Failure::refused(self.name, &e))?;
         meter.finish(outcome.elapsed);
         Ok(outcome)

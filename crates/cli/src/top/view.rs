@@ -110,7 +110,7 @@ fn show(
     let terminal = Terminal::take()?;
     let (mut last, mut at_end, mut due) = (None::<Frame>, false, Instant::now());
     loop {
-        if run.way.until.over().is_some() {
+        if run.runner.until.over().is_some() {
             return Ok(());
         }
         if !pace.paused && !at_end && Instant::now() >= due {

@@ -3,9 +3,9 @@
 use super::plan::{self, Group, Point};
 use super::{AdviceError, Question, template};
 use overspin_runs::parallel::{ParallelError, in_parallel};
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file::{Loaded, load_text};
 use overspin_runs::seeds::seeds_from;
-use overspin_runs::way::Way;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario, Stopped};
 use overspin_stats::Spread;
 use serde::Serialize;
@@ -119,7 +119,7 @@ impl Advice {
 pub fn ask(
     question: &Question,
     threads: usize,
-    way: Way,
+    runner: Runner,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Advice, AdviceError> {
     let text = template(question);
@@ -133,7 +133,7 @@ pub fn ask(
         .flat_map(|(point, scenario)| seeds.iter().map(move |seed| (point, scenario, *seed)))
         .collect();
     let runs = in_parallel(threads, &jobs, progress, |(point, scenario, seed)| {
-        let outcome = way
+        let outcome = runner
             .run(scenario, *seed, &mut (), &|_| {})
             .map_err(|cause| ParallelError::Sim { set: point.sets.clone(), cause })?;
         Ok::<_, ParallelError>(run(question, scenario, &outcome))

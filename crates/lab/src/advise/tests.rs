@@ -1,7 +1,7 @@
 use super::*;
 use overspin_runs::record;
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file;
-use overspin_runs::way::Way;
 use std::path::Path;
 
 fn question(work: Work) -> Question {
@@ -19,7 +19,7 @@ fn question(work: Work) -> Question {
 }
 
 fn answer(question: &Question) -> Advice {
-    ask(question, 0, Way::default(), &|_, _| {}).unwrap()
+    ask(question, 0, Runner::default(), &|_, _| {}).unwrap()
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_number_is_what_the_command_beside_it_computes() {
         let again = record::load(file.path(), &measured.point.sets, &[]).unwrap();
         let scenario_file::Loaded::One(scenario) = again.loaded else { panic!("one run") };
         let run = measured.runs.last().unwrap();
-        let outcome = Way::default().run(&scenario, run.seed, &mut (), &|_| {}).unwrap();
+        let outcome = Runner::default().run(&scenario, run.seed, &mut (), &|_| {}).unwrap();
         assert_eq!(outcome.trace_hash, run.trace_hash, "{:?}", measured.point);
         let acquired: u64 = outcome.domains.iter().map(|d| d.locks[0].acquisitions).sum();
         let rate = acquired as f64 / outcome.elapsed.seconds();
@@ -84,7 +84,7 @@ fn a_fair_spinlock_breaks_where_vcpus_outnumber_pcpus() {
 fn the_answer_does_not_depend_on_threads() {
     let question = Question { schedulers: vec!["credit2".into()], ..question(Work::Web) };
     let hashes = |threads| -> Vec<u64> {
-        let advice = ask(&question, threads, Way::default(), &|_, _| {}).unwrap();
+        let advice = ask(&question, threads, Runner::default(), &|_, _| {}).unwrap();
         advice.points.iter().flat_map(|m| &m.runs).map(|run| run.trace_hash).collect()
     };
     assert_eq!(hashes(1), hashes(2));
@@ -99,7 +99,7 @@ fn no_part_of_a_wait_counts_more_acquisitions_than_the_wait() {
     let loaded =
         scenario_file::load_text(Path::new("advise.toml"), &template(&own), &sets, &[]).unwrap();
     let scenario_file::Loaded::One(scenario) = loaded else { panic!("one run") };
-    let outcome = Way::default().run(&scenario, 4, &mut (), &|_| {}).unwrap();
+    let outcome = Runner::default().run(&scenario, 4, &mut (), &|_| {}).unwrap();
     assert!(!outcome.worst_waits.is_empty());
     for wait in &outcome.worst_waits {
         assert!(wait.chain.iter().all(|link| link.acquisitions <= wait.acquisitions), "{wait:?}");
@@ -126,6 +126,6 @@ fn the_picture_has_a_row_for_each_ratio() {
 #[test]
 fn a_name_that_does_not_exist_has_its_place() {
     let wrong = Question { machine: "vax".into(), ..question(Work::Locks) };
-    let error = ask(&wrong, 1, Way::default(), &|_, _| {}).unwrap_err();
+    let error = ask(&wrong, 1, Runner::default(), &|_, _| {}).unwrap_err();
     assert!(error.to_string().contains("there is no machine `vax`"), "{error}");
 }

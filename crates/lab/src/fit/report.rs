@@ -5,8 +5,8 @@ use super::scenario::Fitted;
 use overspin_host::Refused;
 use overspin_located::LocatedError;
 use overspin_report::{Block, Grid, short};
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file::parse;
-use overspin_runs::way::Way;
 use overspin_scenario::{LockOutcome, Outcome, Picos};
 
 /// Seeds of each run; means are shown.
@@ -149,7 +149,7 @@ fn run(path: &str, text: &str, sets: &[String]) -> Result<Figures, Failed> {
     let scenario = parse(path, path, text, sets).map_err(Box::new)?;
     let mut sum = Figures::default();
     for seed in 1..=SEEDS {
-        let figures = simulated(&Way::default().run(&scenario, seed, &mut (), &|_| {})?);
+        let figures = simulated(&Runner::default().run(&scenario, seed, &mut (), &|_| {})?);
         sum.rate += figures.rate;
         sum.per_cpu += figures.per_cpu;
         sum.contended += figures.contended;

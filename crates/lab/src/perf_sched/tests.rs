@@ -1,8 +1,8 @@
 //! A recording by hand whose every figure is known, and one of a real kernel.
 
 use super::*;
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file;
-use overspin_runs::way::Way;
 use overspin_scenario::{Ending, MS};
 
 /// On CPU 0, `a` runs for 100 us and wakes `b`, which runs on CPU 1 for 50 us and waits again; then `a` sleeps for
@@ -51,7 +51,7 @@ fn the_scenario_does_the_recorded_work() {
     let all = import("s.txt", SMALL, Part::default()).unwrap();
     let s = scenario_file::parse("s.toml", "s", &all.imported.scenario, &[]).unwrap();
     let mut watch = Watch::default();
-    let outcome = Way::default().run(&s, 1, &mut watch, &|_| {}).unwrap();
+    let outcome = Runner::default().run(&s, 1, &mut watch, &|_| {}).unwrap();
     assert_eq!(outcome.ending, Ending::Finished);
     // The longest path: 100 + 20 us of a, its sleep, 45 us more, and what c takes of a's CPU or not.
     assert!((665..700).contains(&(outcome.elapsed.0 / 1_000_000)), "{}", outcome.elapsed);
@@ -132,7 +132,7 @@ fn its_scenario_runs_to_the_end_with_the_recorded_cpu_time() {
     let all = import("h.txt", HACKBENCH, Part::default()).unwrap();
     let s = scenario_file::parse("h.toml", "h", &all.imported.scenario, &[]).unwrap();
     let mut watch = Watch::default();
-    let outcome = Way::default().run(&s, 1, &mut watch, &|_| {}).unwrap();
+    let outcome = Runner::default().run(&s, 1, &mut watch, &|_| {}).unwrap();
     assert_eq!(outcome.ending, Ending::Finished);
     let (was, is) = (all.measured.all_ran() as f64, watch.finish(&outcome, 2).all_ran() as f64);
     assert!((is / was - 1.0).abs() < 0.01, "{was} {is}");

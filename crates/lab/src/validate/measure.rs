@@ -9,8 +9,8 @@ use super::{Compared, Comparison, Disturbance, Load, Order, Settings, ValidateEr
 use overspin_host::Refused;
 use overspin_runs::catalog::AnyWorld;
 use overspin_runs::parallel::{ParallelError, in_parallel};
+use overspin_runs::runner::{Runner, Until};
 use overspin_runs::seeds::seeds_from;
-use overspin_runs::way::{Until, Way};
 use overspin_scenario::{Picos, Stopped};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -75,12 +75,12 @@ pub(super) fn simulate(
     until: Until,
     progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Vec<SideRun>, ParallelError> {
-    let way = Way { until, ..Way::default() };
+    let runner = Runner { until, ..Runner::default() };
     let seeds = seeds_from(settings.seed, plan.seeds);
     let jobs: Vec<(usize, u64)> =
         (0..plan.subjects.len()).flat_map(|s| seeds.iter().map(move |seed| (s, *seed))).collect();
     let runs = in_parallel(settings.threads, &jobs, progress, |(s, seed)| {
-        one(&plan.subjects[*s], *s, Side::Simulated, *seed, way)
+        one(&plan.subjects[*s], *s, Side::Simulated, *seed, runner)
     })?;
     Ok(runs.into_iter().flatten().collect())
 }
@@ -91,7 +91,7 @@ fn one(
     index: usize,
     side: Side,
     seed: u64,
-    Way { world, until }: Way,
+    Runner { world, until }: Runner,
 ) -> Result<Option<SideRun>, ParallelError> {
     // Nobody observes: what observers want would cost time in the measured worlds.
     let cancel = |_: Picos| until.over();
@@ -125,9 +125,9 @@ pub(super) fn measure(
     let mut runs: Vec<SideRun> = Vec::new();
     for (i, (s, repetition)) in order.iter().enumerate() {
         let subject = &plan.subjects[*s];
-        let way = Way { world: subject.world, until };
+        let runner = Runner { world: subject.world, until };
         let seed = settings.seed.wrapping_add(u64::from(*repetition));
-        runs.extend(one(subject, *s, Side::Measured, seed, way)?);
+        runs.extend(one(subject, *s, Side::Measured, seed, runner)?);
         progress(i + 1, order.len());
         if until.over().is_some() {
             return Ok(runs);
@@ -140,8 +140,8 @@ pub(super) fn measure(
             break;
         }
         let subject = &plan.subjects[runs[i].subject];
-        let way = Way { world: subject.world, until };
-        let again = one(subject, runs[i].subject, Side::Measured, runs[i].seed, way)?;
+        let runner = Runner { world: subject.world, until };
+        let again = one(subject, runs[i].subject, Side::Measured, runs[i].seed, runner)?;
         let repeated = runs[i].repeated + 1;
         runs[i].repeated = repeated;
         if let Some(again) = again

@@ -31,7 +31,7 @@ pub use overspin_record::validation::{
 
 use overspin_located::LocatedError;
 use overspin_runs::parallel::ParallelError;
-use overspin_runs::way::Until;
+use overspin_runs::runner::Until;
 use overspin_scenario::Stopped;
 
 /// What to validate, and how thoroughly.

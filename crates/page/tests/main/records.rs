@@ -11,11 +11,11 @@ use overspin_native::measure::{NoisePlan, noise};
 use overspin_page as page;
 use overspin_page::{Entry, MOST_SLICES};
 use overspin_runs::record::{self, Kind, Record, csv};
+use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file::Loaded;
 use overspin_runs::schedbench::{self, BenchFile};
 use overspin_runs::seeds;
 use overspin_runs::sweep;
-use overspin_runs::way::Way;
 use overspin_scenario::Scenario;
 use overspin_testing::{SCENARIO, skip};
 use overspin_watch::explain;
@@ -59,11 +59,11 @@ fn read_by_all(record: &Record) {
         assert!(!compared.contains("Difference at"), "{kind:?}: {compared}");
         assert!(compared.contains(" N "), "{kind:?}: {compared}");
     }
-    let told = overspin_report::text(&explain::record(record, &Way::default()).unwrap());
+    let told = overspin_report::text(&explain::record(record, &Runner::default()).unwrap());
     assert!(told.lines().count() > 5, "{kind:?}: {told}");
 
     let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
-        Way::default().run(scenario, seed, observer, &|_| {})
+        Runner::default().run(scenario, seed, observer, &|_| {})
     };
     let detail = page::detail(record, MOST_SLICES, &make).unwrap();
     let page = page::page(&[Entry { record: record.clone(), detail }]);

@@ -2,7 +2,7 @@
 
 use super::file::{BenchFile, Report, Run, WorkerId};
 use crate::catalog::names;
-use crate::way::Way;
+use crate::runner::Runner;
 use overspin_host::Observer;
 use overspin_host::Refused;
 use overspin_located::LocatedError;
@@ -114,7 +114,7 @@ pub fn simulate(
     seed: u64,
     trace: Option<&mut dyn Observer>,
 ) -> Result<(Run, Scenario, Outcome), RunError> {
-    run_in(file, run, machine, seed, trace, Way::default())
+    run_in(file, run, machine, seed, trace, Runner::default())
 }
 
 /// Like [`simulate`], but with this `way`; a run that was stopped is incomplete.
@@ -127,10 +127,10 @@ pub fn run_in(
     machine: &Machine,
     seed: u64,
     mut trace: Option<&mut dyn Observer>,
-    way: Way,
+    runner: Runner,
 ) -> Result<(Run, Scenario, Outcome), RunError> {
     let scenario = scenario(file, run, machine).map_err(Box::new)?;
-    let outcome = way
+    let outcome = runner
         .run(&scenario, seed, &mut trace, &|_| {})
         .map_err(|cause| RunError::Sim { label: run.label.clone(), cause })?;
     Ok((done(run, &outcome), scenario, outcome))

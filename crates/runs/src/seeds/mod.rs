@@ -9,8 +9,8 @@ pub use report::report;
 
 use crate::parallel::{ParallelError, in_parallel};
 use crate::record::Run;
+use crate::runner::Runner;
 use crate::sweep::Shard;
-use crate::way::Way;
 use overspin_record::metric::{Metric, Table, simulated};
 use overspin_record::results::{Finished, Kept, Results};
 use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, Scenario};
@@ -105,7 +105,7 @@ pub struct Settings<'a> {
     /// Threads; 0 means one for each CPU.
     pub threads: usize,
     /// The world to run in, and when to stop.
-    pub way: Way,
+    pub runner: Runner,
     /// Where finished runs are kept as they end, and found again.
     pub results: Option<&'a Results>,
 }
@@ -150,12 +150,12 @@ pub fn run(
         None => seeds.iter().map(|s| (0, *s)).collect(),
     };
     let runs =
-        in_parallel(settings.way.at_a_time(settings.threads), &seeds, progress, |(_, seed)| {
+        in_parallel(settings.runner.at_a_time(settings.threads), &seeds, progress, |(_, seed)| {
             if let Some(kept) = settings.results.and_then(|r| r.kept(None, *seed)) {
                 return Ok((kept.run, kept.figures.into_iter().filter_map(found).collect()));
             }
             let outcome = settings
-                .way
+                .runner
                 .run(scenario, *seed, &mut (), &|_| {})
                 .map_err(|cause| ParallelError::Sim { set: vec![format!("seed={seed}")], cause })?;
             let (run, figures) = (Run::of(&outcome), figures(&outcome));

@@ -15,9 +15,9 @@ pub use seeding::{MOST_SEEDS, Narrow, Shard};
 
 use crate::parallel::{ParallelError, in_parallel};
 use crate::record::{Record, Run};
+use crate::runner::Runner;
 use crate::scenario_file::{MOST_RUNS, Point, Sweep};
 use crate::seeds::seeds_from;
-use crate::way::Way;
 use overspin_host::Refused;
 use overspin_record::results::{Finished, Kept, Results};
 use overspin_scenario::{Ending, Scenario};
@@ -37,7 +37,7 @@ pub struct Settings<'a> {
     /// Threads; 0 means one for each CPU.
     pub threads: usize,
     /// The world to run in, and when to stop: an unfinished run then ends as [`Ending::Stopped`].
-    pub way: Way,
+    pub runner: Runner,
     /// Where finished runs are kept as they end, and found again.
     pub results: Option<&'a Results>,
 }
@@ -56,8 +56,8 @@ impl Cell {
     ///
     /// # Errors
     /// If the world refuses the scenario.
-    pub fn new(way: Way, scenario: &Scenario, seed: u64) -> Result<Self, Refused> {
-        let outcome = way.run(scenario, seed, &mut (), &|_| {})?;
+    pub fn new(runner: Runner, scenario: &Scenario, seed: u64) -> Result<Self, Refused> {
+        let outcome = runner.run(scenario, seed, &mut (), &|_| {})?;
         Ok(Self { run: Run::of(&outcome), values: measure::measure(scenario, &outcome) })
     }
 
@@ -249,7 +249,7 @@ pub fn run(
     while !jobs.is_empty() {
         let tell = |now: usize, total: usize| progress(done + now, done + total);
         let cells = in_parallel(
-            settings.way.at_a_time(settings.threads),
+            settings.runner.at_a_time(settings.threads),
             &jobs,
             &tell,
             |(point, seed)| one(sweep, &settings, *point, *seed),
@@ -284,7 +284,7 @@ fn one(
     if let Some(kept) = settings.results.and_then(|r| r.kept(key, seed)) {
         return Ok(Cell::of_kept(kept));
     }
-    let mut cell = Cell::new(settings.way, &point.scenario, seed)
+    let mut cell = Cell::new(settings.runner, &point.scenario, seed)
         .map_err(|cause| ParallelError::Sim { set: point.sets.clone(), cause })?;
     cell.run.point = key;
     if let Some(results) = settings.results {

@@ -6,7 +6,7 @@
 use super::Names;
 use overspin_host::{Interest, Moment, Observer, Refused, Timed, VcpuState};
 use overspin_report::Block;
-use overspin_runs::way::Way;
+use overspin_runs::runner::Runner;
 use overspin_scenario::{LongWait, Outcome, Picos, Scenario, Stopped, VcpuId};
 use std::fmt::Write;
 
@@ -219,7 +219,7 @@ impl Observer for Drawing {
 pub fn drawing(
     scenario: &Scenario,
     outcome: &Outcome,
-    way: Way,
+    runner: Runner,
     progress: &dyn Fn(Picos),
 ) -> Result<Vec<Block>, Refused> {
     let Some(wait) = outcome.worst_waits.first() else { return Ok(Vec::new()) };
@@ -227,10 +227,10 @@ pub fn drawing(
     let end = drawing.end();
     let cancel = |now| {
         progress(now);
-        if now > end { Some(Stopped::Interrupted) } else { way.until.over() }
+        if now > end { Some(Stopped::Interrupted) } else { runner.until.over() }
     };
-    let again = overspin_host::run(way.world, scenario, outcome.seed, &mut drawing, &cancel)?;
-    if way.until.over().is_some() {
+    let again = overspin_host::run(runner.world, scenario, outcome.seed, &mut drawing, &cancel)?;
+    if runner.until.over().is_some() {
         return Ok(Vec::new());
     }
     let last = end.min(again.elapsed);

@@ -4,7 +4,7 @@ use super::{Worst, drawing, many, reproduction, run, samples, worst};
 use overspin_host::Refused;
 use overspin_report::Block;
 use overspin_runs::record::{Kind, Record};
-use overspin_runs::way::Way;
+use overspin_runs::runner::Runner;
 use overspin_scenario::{Outcome, Scenario};
 
 /// Repeats runs; a command also shows how far it is.
@@ -23,7 +23,7 @@ pub trait Repeat {
 }
 
 /// Without a word about how far it is.
-impl Repeat for Way {
+impl Repeat for Runner {
     fn run(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Refused> {
         (*self).run(scenario, seed, &mut (), &|_| {})
     }

@@ -268,8 +268,8 @@ outside = "50us"
     let scenario = overspin_runs::scenario_file::parse("t", "t", text, &[]).unwrap();
     let outcome = overspin_sim::run(&scenario, 1).unwrap();
     let wait = &outcome.worst_waits[0];
-    let way = overspin_runs::way::Way::default();
-    let drawn = overspin_report::text(&drawing(&scenario, &outcome, way, &|_| {}).unwrap());
+    let runner = overspin_runs::runner::Runner::default();
+    let drawn = overspin_report::text(&drawing(&scenario, &outcome, runner, &|_| {}).unwrap());
     let lane = |name: &str| {
         // The sentence above the lanes begins with a name too.
         let mut lanes = drawn.lines().filter(|l| !l.contains(" waits for "));
@@ -289,6 +289,6 @@ outside = "50us"
     // Another run does not have this wait.
     let other = overspin_sim::run(&scenario, 2).unwrap();
     let swapped = Outcome { seed: 1, ..other };
-    let drawn = overspin_report::text(&drawing(&scenario, &swapped, way, &|_| {}).unwrap());
+    let drawn = overspin_report::text(&drawing(&scenario, &swapped, runner, &|_| {}).unwrap());
     assert!(drawn.contains("does not have this wait"), "{drawn}");
 }

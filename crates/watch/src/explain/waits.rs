@@ -39,7 +39,7 @@ fn link(link: &Link, first: bool, wait: &LongWait, names: &Names<'_>) -> String 
     let Some((cause, who)) = link.cause.zip(link.vcpu) else {
         let text = match (link.acquisitions, wait.holder.filter(|_| first)) {
             (0, Some(holder)) => format!("{} holds the lock and runs", vcpu(holder)),
-            (0, _) => "the lock is on its way, or its holder runs".into(),
+            (0, _) => "the lock is on its runner, or its holder runs".into(),
             (1, _) => "the lock goes on to the next vCPU, which runs".into(),
             (n, _) => format!("the lock goes through {n} vCPUs"),
         };

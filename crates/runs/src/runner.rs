@@ -33,21 +33,21 @@ impl Until {
 
 /// The world of runs, and when to stop them.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct Runner {
     /// The world.
     pub world: AnyWorld,
     /// When to stop.
     pub until: Until,
 }
 
-impl Default for Way {
+impl Default for Runner {
     /// In the simulator, to the end.
     fn default() -> Self {
         Self { world: catalog().simulator(), until: Until::default() }
     }
 }
 
-impl Way {
+impl Runner {
     /// What a record of runs of `scenarios` says about the world. A scenario that the world refuses adds
     /// nothing: its run says why.
     #[must_use]
