@@ -15,6 +15,7 @@ fn main() {
     overspin_guest_build::watch(&[
         "guest",
         "../guest-abi",
+        "../histogram",
         "../locks",
         "../scenario",
         "../workload",

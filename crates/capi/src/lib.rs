@@ -126,16 +126,6 @@ pub unsafe extern "C" fn overspin_mutex_destroy(mutex: *mut OverspinMutex) -> c_
     OK
 }
 
-/// The mutex at the address.
-///
-/// # Safety
-/// `mutex` is null, or from [`overspin_mutex_init`] and not destroyed during `'a`.
-#[inline]
-unsafe fn checked<'a>(mutex: *mut OverspinMutex) -> Result<&'a OverspinMutex, c_int> {
-    // SAFETY: as the caller promises.
-    unsafe { mutex.as_ref() }.ok_or(INVALID)
-}
-
 /// See `overspin.h`.
 ///
 /// # Safety
@@ -143,10 +133,7 @@ unsafe fn checked<'a>(mutex: *mut OverspinMutex) -> Result<&'a OverspinMutex, c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn overspin_mutex_lock(mutex: *mut OverspinMutex) -> c_int {
     // SAFETY: as the caller promises.
-    let mutex = match unsafe { checked(mutex) } {
-        Ok(mutex) => mutex,
-        Err(error) => return error,
-    };
+    let Some(mutex) = (unsafe { mutex.as_ref() }) else { return INVALID };
     let me = thread_serial();
     if mutex.holder.load(Relaxed) == me {
         return DEADLOCK;
@@ -166,10 +153,7 @@ pub unsafe extern "C" fn overspin_mutex_lock(mutex: *mut OverspinMutex) -> c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn overspin_mutex_trylock(mutex: *mut OverspinMutex) -> c_int {
     // SAFETY: as the caller promises.
-    let mutex = match unsafe { checked(mutex) } {
-        Ok(mutex) => mutex,
-        Err(error) => return error,
-    };
+    let Some(mutex) = (unsafe { mutex.as_ref() }) else { return INVALID };
     if !mutex.lock.admits() {
         return THREADS;
     }
@@ -187,17 +171,15 @@ pub unsafe extern "C" fn overspin_mutex_trylock(mutex: *mut OverspinMutex) -> c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn overspin_mutex_unlock(mutex: *mut OverspinMutex) -> c_int {
     // SAFETY: as the caller promises.
-    match unsafe { checked(mutex) } {
-        Err(error) => error,
-        Ok(mutex) if mutex.holder.load(Relaxed) == thread_serial() => {
-            mutex.holder.store(0, Relaxed);
-            // From its release on the mutex may be destroyed: see `InUse`.
-            // SAFETY: this thread is the holder.
-            unsafe { mutex.lock.unlock() };
-            OK
-        }
-        Ok(_) => NOT_OWNER,
+    let Some(mutex) = (unsafe { mutex.as_ref() }) else { return INVALID };
+    if mutex.holder.load(Relaxed) != thread_serial() {
+        return NOT_OWNER;
     }
+    mutex.holder.store(0, Relaxed);
+    // From its release on the mutex may be destroyed: see `InUse`.
+    // SAFETY: this thread is the holder.
+    unsafe { mutex.lock.unlock() };
+    OK
 }
 
 /// See `overspin.h`.

@@ -18,7 +18,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use overspin_locks::{AtomicCell, Budget, CpuId, Platform, RawLock, WrappedCell};
+use overspin_locks::{AtomicCell, Budget, CpuId, Platform, RawLock, Waiters, WrappedCell};
 
 use crate::{TRY_WAITS_MESSAGE, panic_message};
 
@@ -35,35 +35,24 @@ pub const STUCK: Duration = Duration::from_secs(10);
 /// The interval of that check, and the longest sleep before a CPU checks whether the test has failed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// A core atomic that yields while it spins.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Yielding<A>(A);
-
-impl<A: AtomicCell> WrappedCell for Yielding<A> {
-    type Inner = A;
-
-    fn wrap(inner: A) -> Self {
-        Self(inner)
-    }
-
-    fn inner(&self) -> &A {
+/// CPUs yield while they spin.
+impl Waiters for StdPlatform {
+    fn access() {
         assert_alive();
-        &self.0
     }
 
-    fn spin(
-        &self,
-        until: impl Fn(A::Value) -> bool + Copy,
+    fn spin<C: AtomicCell>(
+        cell: &C,
+        until: impl Fn(C::Value) -> bool + Copy,
         budget: Budget,
-    ) -> Result<A::Value, A::Value> {
+    ) -> Result<C::Value, C::Value> {
         if let Budget::Iterations(_) = budget {
-            let result = self.0.spin_until(until, budget);
+            let result = cell.spin_until(until, budget);
             here(|system, cpu| system.cpus[cpu].count_round(result.is_err()));
             return result;
         }
         loop {
-            match self.0.spin_until(until, Budget::Iterations(SPINS_PER_YIELD)) {
+            match cell.spin_until(until, Budget::Iterations(SPINS_PER_YIELD)) {
                 Ok(value) => return Ok(value),
                 Err(_) => {
                     here(System::looked_in_vain);
@@ -351,10 +340,10 @@ fn here<R>(f: impl FnOnce(&System, CpuId) -> R) -> R {
 pub struct StdPlatform;
 
 impl Platform for StdPlatform {
-    type U8 = Yielding<AtomicU8>;
-    type U16 = Yielding<AtomicU16>;
-    type U32 = Yielding<AtomicU32>;
-    type Usize = Yielding<AtomicUsize>;
+    type U8 = WrappedCell<AtomicU8, Self>;
+    type U16 = WrappedCell<AtomicU16, Self>;
+    type U32 = WrappedCell<AtomicU32, Self>;
+    type Usize = WrappedCell<AtomicUsize, Self>;
     type Slots<T: Debug + 'static> = Box<[T]>;
     type IrqState = ();
 
@@ -418,7 +407,7 @@ impl Platform for StdPlatform {
         here(|system, cpu| {
             let here = &system.cpus[cpu];
             let mut guard = locked(&system.waits);
-            if cell.0.load(Ordering::Relaxed) != value {
+            if cell.load(Ordering::Relaxed) != value {
                 return;
             }
             here.waits_at.store(std::ptr::from_ref(cell).addr(), Ordering::Relaxed);

@@ -117,7 +117,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
         show::made_here(json, "overspin-advice/1", record)?;
     }
     if let Some(svg) = svg {
-        svg.finish_with(&advise::picture(&advice))?;
+        svg.finish_with(&advise::picture(&advice).0)?;
     }
     if let Some(markdown) = markdown {
         markdown.finish_with(&overspin_report::markdown(&blocks))?;

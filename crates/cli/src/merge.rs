@@ -6,7 +6,7 @@ use crate::files::RecordFiles;
 use crate::show::{self, Outputs};
 use clap::Args;
 use overspin_record::results::{self, Merged, ResultsError};
-use overspin_report::Block;
+use overspin_report::{Block, Markup};
 use overspin_runs::parallel::ParallelError;
 use overspin_runs::record::{InWorld, Record};
 use overspin_runs::scenario_file::{Loaded, Sweep};
@@ -63,7 +63,7 @@ pub(crate) fn merge(args: &MergeArgs, global: &Global) -> Result<Verdict, Failur
             let cause = "--svg draws the curves of a sweep, but nothing except the seed is varied";
             return Err(Failure::usage(cause, "leave --svg out"));
         };
-        svg.finish_with(&curves)?;
+        svg.finish_with(&curves.0)?;
     }
     let record = whole.record;
     files.write(|| record)?;
@@ -84,7 +84,7 @@ struct Whole {
     record: Record,
     report: Vec<Block>,
     /// As SVG, for a sweep.
-    curves: Option<String>,
+    curves: Option<Markup>,
     /// Runs that are in no part.
     missing: usize,
 }

@@ -94,10 +94,10 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     let page = files.write(std::slice::from_ref(&result), &blocks)?;
     if let Some(svg) = svg {
         let title = format!("{}: {}", result.experiment.id, result.experiment.title);
-        svg.finish_with(&overspin_report::picture(&title, &experiment.kind.panels(&result)))?;
+        svg.finish_with(&overspin_report::picture(&title, &experiment.kind.panels(&result)).0)?;
     }
     if let Some((file, svg)) = curves.zip(reports::reproduction_curves(&experiment, &result)) {
-        file.finish_with(&svg)?;
+        file.finish_with(&svg.0)?;
     }
     outputs.report(&reports::reproduction_answer_first(&result, args.verbose))?;
     outputs.print(&page)?;

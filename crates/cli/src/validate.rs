@@ -114,7 +114,7 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
     let result = &validation.result;
     records.write(|| show::made(overspin_lab::validate::record(&validation)))?;
     if let Some(svg) = svg {
-        svg.finish_with(&validate::picture(result))?;
+        svg.finish_with(&validate::picture(result).0)?;
     }
     if let Some(markdown) = markdown {
         markdown.finish_with(&overspin_report::markdown(&validate::report(result, true)))?;

@@ -1,7 +1,8 @@
 //! Panels of published and simulated figures.
 
 use crate::{Compared, Grade, Reproduction};
-use overspin_report::{Bar, PUBLISHED, Panel, Row, SIMULATED};
+use overspin_report::svg::colour;
+use overspin_report::{Bar, Panel, Row};
 
 /// A panel of the figures that `label` names, published and simulated.
 #[must_use]
@@ -26,7 +27,7 @@ pub(super) fn of_figures(
     let rows: Vec<Row> = result.experiment.figures.iter().filter_map(row).collect();
     let any = rows.iter().flat_map(|r| &r.bars).any(|b| matches!(b, Bar::Value(_, Some(_))));
     let note = if any { "whiskers: standard deviation of the runs" } else { "" };
-    let series = [("published", PUBLISHED), ("simulated", SIMULATED)];
+    let series = [("published", colour::PUBLISHED), ("simulated", colour::SIMULATED)];
     Panel {
         title: title.into(),
         note: note.into(),

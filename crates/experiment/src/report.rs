@@ -3,7 +3,7 @@
 
 use super::{Experiment, Role};
 use crate::{Compared, Grade, Judged, Reproduction};
-use overspin_report::{Block, Grid, short};
+use overspin_report::{Block, Grid, Markup, short};
 use std::fmt::Write;
 
 /// The whole report of `result`, for documents.
@@ -235,7 +235,7 @@ fn parameters(result: &Reproduction) -> Vec<Block> {
 
 /// The curves of an experiment as SVG; `None` if it varies nothing by steps.
 #[must_use]
-pub fn reproduction_curves(experiment: &Experiment, result: &Reproduction) -> Option<String> {
+pub fn reproduction_curves(experiment: &Experiment, result: &Reproduction) -> Option<Markup> {
     let mut pictures = experiment.kind.along().into_iter().map(|along| along.draw(result));
     let (axis, mut plots) = pictures.next()?;
     for (_, more) in pictures {

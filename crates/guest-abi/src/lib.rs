@@ -33,12 +33,10 @@
 #![no_std]
 
 mod burn;
-mod histogram;
 mod stats;
 
 pub use burn::burn;
-pub use histogram::{BUCKETS, Histogram, bucket, upper_end};
-pub use stats::{LockStats, TaskStats, Traced, kind};
+pub use stats::{LockStats, TaskStats, Traced, Waits, kind};
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 

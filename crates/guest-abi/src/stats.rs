@@ -1,7 +1,25 @@
 //! What a guest counts and traces. The host reads it at any time, also while the guest runs.
 
-use crate::Histogram;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use overspin_histogram::{BUCKETS, bucket};
+
+/// Waits, counted by their buckets.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Waits([AtomicU32; BUCKETS]);
+
+impl Waits {
+    /// Counts a wait. Only one vCPU may call this.
+    pub fn record(&self, ns: u64) {
+        let count = &self.0[bucket(ns).min(BUCKETS - 1)];
+        count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// The buckets, and how many waits each has.
+    pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.0.iter().map(|count| count.load(Ordering::Relaxed).into()).enumerate()
+    }
+}
 
 /// What one vCPU did at one lock. Times are in nanoseconds.
 #[derive(Debug)]
@@ -26,7 +44,7 @@ pub struct LockStats {
     /// Holds in which it was descheduled.
     pub preempted: AtomicU64,
     /// The waits.
-    pub waits: Histogram,
+    pub waits: Waits,
 }
 
 /// What a task did.
@@ -52,7 +70,7 @@ pub struct TaskStats {
     /// Their longest wait.
     pub longest: AtomicU64,
     /// Their waits.
-    pub waits: Histogram,
+    pub waits: Waits,
 }
 
 /// A moment at a lock.

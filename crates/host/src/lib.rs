@@ -3,7 +3,7 @@
 //! # Where to look
 //!
 //! - [`World`]: something that runs scenarios; [`run`] runs a scenario in a world and completes the
-//!   outcome.
+//!   outcome. [`Ignored`]: the keys that a world ignores.
 //! - [`Moment`] and [`Observer`]: the single stream of what happens. [`TraceHash`] and [`Attribution`]
 //!   are observers; so are traces and live views.
 //! - [`block`]: when a blocked vCPU continues; [`halt_polling`]: when it polls on its pCPU first.
@@ -24,10 +24,12 @@ pub mod block;
 pub mod directed_yield;
 pub mod halt_polling;
 mod hash;
+mod ignored;
 pub mod irq;
 mod moment;
 pub mod notification;
 pub mod pause_loop;
+mod sense;
 mod time;
 mod why;
 mod windows;
@@ -35,6 +37,7 @@ mod world;
 
 pub use attribution::Attribution;
 pub use hash::TraceHash;
+pub use ignored::Ignored;
 pub use moment::{Interest, Moment, Observer, Timed, VcpuState, WindowEnd};
 pub use overspin_scenario::Unhonoured;
 pub use time::{nanos, picos};

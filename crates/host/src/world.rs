@@ -2,6 +2,7 @@
 
 use crate::attribution::Attribution;
 use crate::moment::{Interest, Moment, Observer, Timed};
+use crate::sense::Sensible;
 use alloc::string::String;
 use alloc::vec::Vec;
 use overspin_scenario::{Outcome, Picos, Scenario, Stopped, Unhonoured};
@@ -123,7 +124,8 @@ impl Observer for Complete<'_> {
 }
 
 /// Runs a scenario in `world` and returns a complete outcome; `observer` also receives the moments. In a
-/// deterministic world, equal arguments give equal outcomes, bit for bit.
+/// deterministic world, equal arguments give equal outcomes, bit for bit. Any other world may tell what cannot be, which no
+/// observer receives.
 ///
 /// # Errors
 /// The errors of [`World::run`].
@@ -135,7 +137,11 @@ pub fn run(
     cancel: &dyn Cancel,
 ) -> Result<Outcome, Refused> {
     let mut observers = (Complete { scenario, attribution: None, scheduling: false }, observer);
-    let mut outcome = world.run(scenario, seed, &mut observers, cancel)?;
+    let mut outcome = if world.is_deterministic() {
+        world.run(scenario, seed, &mut observers, cancel)
+    } else {
+        world.run(scenario, seed, &mut Sensible::new(&mut observers), cancel)
+    }?;
     // Causes are what absent vCPUs did. A real machine does not always tell who is absent.
     if outcome.measurement.is_none() || observers.0.scheduling {
         observers.0.attribution().complete(&mut outcome);

@@ -2,7 +2,8 @@
 
 use crate::NAME;
 use crate::core::{Core, Domain};
-use overspin_guest_abi::{BUCKETS, Histogram, LockStats, TaskStats, upper_end};
+use overspin_guest_abi::{LockStats, TaskStats};
+use overspin_histogram::Histogram;
 use overspin_host::{nanos, picos};
 use overspin_scenario::{
     DomainOutcome, Ending, LatencyOutcome, LockOutcome, Measurement, NS, Outcome, PcpuOutcome,
@@ -160,40 +161,6 @@ fn told_name(stats: &TaskStats) -> String {
     String::from_utf8_lossy(&name[..len]).into_owned()
 }
 
-/// Durations of several histograms together.
-struct Spread {
-    counts: Vec<u64>,
-    total: u64,
-}
-
-impl Spread {
-    fn of<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Self {
-        let mut counts = vec![0; BUCKETS];
-        for histogram in histograms {
-            for (count, more) in counts.iter_mut().zip(&histogram.counts) {
-                *count += u64::from(more.load(Ordering::Relaxed));
-            }
-        }
-        Self { total: counts.iter().sum(), counts }
-    }
-
-    /// The duration that all but one in `one_in` of `of` did not exceed, where those that are not in the histograms
-    /// took no time.
-    fn of_all_but(&self, one_in: u64, of: u64, max: Picos) -> Picos {
-        let mut beyond = of / one_in;
-        if self.total <= beyond {
-            return Picos::ZERO;
-        }
-        for (bucket, count) in self.counts.iter().enumerate().rev() {
-            if *count > beyond {
-                return NS.saturating_mul(upper_end(bucket)).min(max);
-            }
-            beyond -= count;
-        }
-        Picos::ZERO
-    }
-}
-
 fn lock(d: &Domain, i: u32, name: String, most: Picos) -> LockOutcome {
     let all = || (0..d.vcpus).map(|v| d.image.lock_stats(v, i));
     let sum = |of: fn(&LockStats) -> &AtomicU64| {
@@ -204,16 +171,20 @@ fn lock(d: &Domain, i: u32, name: String, most: Picos) -> LockOutcome {
     };
     let total = |of: fn(&LockStats) -> &AtomicU64| NS.saturating_mul(sum(of));
     let (acquisitions, wait_max) = (sum(|s| &s.acquisitions), longest(|s| &s.wait_max));
-    let waits = Spread::of(all().map(|stats| &stats.waits));
+    let mut waits = Histogram::default();
+    // To read the others would be to allocate their memory.
+    let waited = |stats: &&LockStats| stats.contended.load(Ordering::Relaxed) > 0;
+    all().filter(waited).for_each(|stats| waits.add(stats.waits.buckets()));
+    let quantile = |one_in| NS.saturating_mul(waits.of_all_but(one_in, acquisitions)).min(wait_max);
     LockOutcome {
         name,
         acquisitions,
         contended: sum(|s| &s.contended),
         wait_total: total(|s| &s.wait_total),
         wait_max,
-        wait_p50: waits.of_all_but(2, acquisitions, wait_max),
-        wait_p99: waits.of_all_but(100, acquisitions, wait_max),
-        wait_p999: waits.of_all_but(1000, acquisitions, wait_max),
+        wait_p50: quantile(2),
+        wait_p99: quantile(100),
+        wait_p999: quantile(1000),
         hold_total: total(|s| &s.hold_total),
         hold_max: longest(|s| &s.hold_max),
         slow_paths: sum(|s| &s.slow_paths),
@@ -225,13 +196,17 @@ fn lock(d: &Domain, i: u32, name: String, most: Picos) -> LockOutcome {
 
 fn latency(stats: &TaskStats, most: Picos) -> Option<LatencyOutcome> {
     let answers = stats.answers.load(Ordering::Relaxed);
-    let (waits, max) = (Spread::of(std::iter::once(&stats.waits)), time(&stats.longest, most));
-    (answers > 0).then(|| LatencyOutcome {
-        answers,
-        total: NS.saturating_mul(stats.waited.load(Ordering::Relaxed)),
-        max,
-        p50: waits.of_all_but(2, answers, max),
-        p99: waits.of_all_but(100, answers, max),
-        p999: waits.of_all_but(1000, answers, max),
+    (answers > 0).then(|| {
+        let (mut waits, max) = (Histogram::default(), time(&stats.longest, most));
+        waits.add(stats.waits.buckets());
+        let quantile = |one_in| NS.saturating_mul(waits.of_all_but(one_in, answers)).min(max);
+        LatencyOutcome {
+            answers,
+            total: NS.saturating_mul(stats.waited.load(Ordering::Relaxed)),
+            max,
+            p50: quantile(2),
+            p99: quantile(100),
+            p999: quantile(1000),
+        }
     })
 }

@@ -5,8 +5,7 @@ use crate::boot::{self, BootedMachine};
 use crate::core::Core;
 use crate::outcome::{End, outcome};
 use crate::pcpu::Machine;
-use crate::tracing::Pass;
-use overspin_host::{Cancel, Observer, Refused, Timed, nanos, picos};
+use overspin_host::{Cancel, Observer, Refused, nanos, picos};
 use overspin_scenario::{Outcome, Picos, Scenario};
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -35,9 +34,6 @@ pub(crate) fn run_made(
     cancel: &dyn Cancel,
 ) -> Result<(Outcome, Core), Refused> {
     let BootedMachine { machine, vms, loads } = made;
-    let mut pass = Pass::default();
-    let of: Vec<u32> = machine.core().vcpus.iter().map(|v| v.domain).collect();
-    let domain_of = |v: u32| of[v as usize];
     let (end, failures) = std::thread::scope(|scope| {
         // Also if the observer panics: the scope waits for all threads.
         let _stop = Stop(&machine);
@@ -58,8 +54,7 @@ pub(crate) fn run_made(
             })
             .collect();
         let all = threads.iter().all(Result::is_ok);
-        let mut tell = |moments| pass.on(moments, &domain_of, observer);
-        let end = if all { watch(&machine, scenario, &mut tell, cancel) } else { End::Limit };
+        let end = if all { watch(&machine, scenario, observer, cancel) } else { End::Limit };
         drop(Stop(&machine));
         let join =
             |thread: Result<std::thread::ScopedJoinHandle<'_, Result<(), String>>, String>| {
@@ -77,7 +72,7 @@ pub(crate) fn run_made(
     }
     let mut core = machine.core();
     let rest = core.tracing.ready(Picos::MAX);
-    pass.on(rest, &domain_of, observer);
+    observer.observe(&rest);
     let outcome = outcome(&core, seed, end, &loads, &machine.cpus);
     drop(core);
     // vCPUs first, then their virtual machines, then the memory.
@@ -102,7 +97,7 @@ impl Drop for Stop<'_> {
 fn watch(
     machine: &Machine,
     scenario: &Scenario,
-    tell: &mut dyn FnMut(Vec<Timed>),
+    observer: &mut dyn Observer,
     cancel: &dyn Cancel,
 ) -> End {
     loop {
@@ -114,7 +109,7 @@ fn watch(
             let until = on_pcpus.map(|v| core.vcpus[v as usize].entered).min().unwrap_or(now);
             (core.ended, now, core.tracing.ready(picos(until)))
         };
-        tell(ready);
+        observer.observe(&ready);
         if ended {
             return End::Finished;
         }

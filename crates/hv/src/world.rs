@@ -1,7 +1,7 @@
 //! The trait [`World`] for real vCPUs.
 
 use crate::NAME;
-use overspin_host::{Cancel, Observer, Refused, Unhonoured, World, admin};
+use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World, admin};
 use overspin_locks::find;
 use overspin_scenario::{Domain, Outcome, Scenario};
 use overspin_sched::Schedulers;
@@ -118,29 +118,20 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
     Ok(loads)
 }
 
-/// The keys of `scenario` that describe a simulated machine or kernel.
-fn unhonoured(scenario: &Scenario) -> Vec<Unhonoured> {
-    let host = &scenario.host;
-    let mut all = Vec::new();
-    let mut ignore = |differs: bool, key: &str, reason: &str| {
-        if differs {
-            all.push(Unhonoured { key: key.into(), reason: reason.into() });
-        }
-    };
-    ignore(true, "host.machine and host.costs", "operations take the time that they take here");
-    ignore(host.noise.is_some(), "host.noise", "this machine has its own noise");
-    ignore(host.governor.is_some(), "host.governor", "this machine has its own");
-    ignore(host.threads > 1, "host.threads", "which CPUs share a core is not chosen");
-    let exits = host.pause_loop_exiting.is_some() || host.directed_yield;
-    ignore(
-        exits,
+/// The keys that describe a simulated machine or kernel.
+const IGNORED: [Ignored; 7] = [
+    Ignored::MACHINE,
+    Ignored::NOISE,
+    Ignored::GOVERNOR,
+    Ignored::THREADS,
+    Ignored::new(
         "host.pause_loop_exiting and host.directed_yield",
+        |s| s.host.pause_loop_exiting.is_some() || s.host.directed_yield,
         "KVM and the processor decide",
-    );
-    ignore(host.halt_polling.is_some(), "host.halt_polling", "a vCPU that halts leaves at once");
-    ignore(true, "domain.kernel", "these guests have no kernel with ticks and run queues");
-    all
-}
+    ),
+    Ignored::halt_polling("a vCPU that halts leaves at once"),
+    Ignored::always("domain.kernel", "these guests have no kernel with ticks and run queues"),
+];
 
 impl World for Hv {
     fn name(&self) -> &'static str {
@@ -149,7 +140,7 @@ impl World for Hv {
 
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
         self.loads(scenario)?;
-        Ok(unhonoured(scenario))
+        Ok(Ignored::of(&IGNORED, scenario))
     }
 
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

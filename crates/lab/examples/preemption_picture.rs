@@ -5,13 +5,14 @@
 //! cargo run --release -p overspin-lab --example preemption_picture > docs/pictures/preemption.svg
 //! ```
 
+use maud::{Markup, html};
 use overspin_host::{Moment, Timed};
+use overspin_report::svg::{SAMPLE, Svg, colour};
 use overspin_runs::scenario_file;
 use overspin_runs::way::Way;
 use overspin_scenario::{MS, Picos};
 use std::collections::VecDeque;
 use std::error::Error;
-use std::fmt::Write;
 use std::path::Path;
 
 /// The window that is drawn: the last of the vCPUs have come up, and the first slices end in it.
@@ -23,22 +24,21 @@ const LOCK: u32 = 0;
 
 const LEFT: f64 = 70.0;
 const PLOT: f64 = 700.0;
-const TOP: f64 = 58.0;
 const ROW: f64 = 34.0;
 const BAR: f64 = 24.0;
 
-/// What a row shows at a time, by its colour (Okabe and Ito) and its words.
+/// What a row shows at a time, by its colour and its words.
 type Look = (&'static str, &'static str);
 
-const WORKS: Look = ("#0072b2", "runs and works");
-const SPINS: Look = ("#e69f00", "runs and spins");
+const WORKS: Look = (colour::BLUE, "runs and works");
+const SPINS: Look = (colour::ORANGE, "runs and spins");
 const OFF: Look = ("#d9dee4", "no pCPU");
-const HOLDS: Look = ("#cc79a7", "no pCPU, holds the lock");
-const TURN: Look = ("#d55e00", "no pCPU, is next in line");
+const HOLDS: Look = (colour::PURPLE, "no pCPU, holds the lock");
+const TURN: Look = (colour::VERMILLION, "no pCPU, is next in line");
 const LEGEND: [Look; 5] = [WORKS, SPINS, OFF, HOLDS, TURN];
-const HELD: Look = ("#0072b2", "held or handed over");
-const HELD_OFF: Look = ("#cc79a7", "held by a vCPU without a pCPU");
-const KEPT: Look = ("#d55e00", "free, and kept for a vCPU without a pCPU");
+const HELD: Look = (colour::BLUE, "held or handed over");
+const HELD_OFF: Look = (colour::PURPLE, "held by a vCPU without a pCPU");
+const KEPT: Look = (colour::VERMILLION, "free, and kept for a vCPU without a pCPU");
 
 /// A guest with one ticket lock, followed through its moments. The host's own vCPUs come after the guest's.
 struct Guest {
@@ -119,60 +119,41 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    print!("{}", svg(&rows));
+    print!("{}", picture(&rows).0);
     Ok(())
 }
 
-fn svg(rows: &[Vec<(f64, Look)>]) -> String {
-    let (width, height) = (LEFT + PLOT + 20.0, TOP + ROW * rows.len() as f64 + 52.0);
-    let mut s = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
-         height=\"{height}\" font-family=\"sans-serif\" font-size=\"13\">\n\
-         <rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n\
-         <text x=\"{LEFT}\" y=\"20\" font-size=\"15\" font-weight=\"bold\">4 vCPUs on 2 pCPUs, one ticket lock</text>\n"
-    );
-    let mut x = LEFT;
-    for (colour, words) in LEGEND {
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            s,
-            "<rect x=\"{x:.0}\" y=\"32\" width=\"12\" height=\"12\" fill=\"{colour}\"/>"
-        );
-        let _ = writeln!(s, "<text x=\"{:.0}\" y=\"43\">{words}</text>", x + 17.0);
-        x += 36.0 + 6.6 * words.len() as f64;
-    }
+fn picture(rows: &[Vec<(f64, Look)>]) -> Markup {
+    const TITLE: &str = "4 vCPUs on 2 pCPUs, one ticket lock";
+    let width = LEFT + PLOT + 20.0;
+    let mut svg = Svg::default();
+    let y = svg.lines("title", TITLE, 0.0, width);
+    let words = LEGEND.map(|(_, words)| words);
+    let top = svg.legend(words, y + 12.0, width, |svg, i, at| {
+        svg.rect(LEGEND[i].0, at, (SAMPLE, 14.0));
+    });
+    let bottom = top + 20.0 + ROW * rows.len() as f64;
     for (i, row) in rows.iter().enumerate() {
-        let y = TOP + ROW * i as f64 + if i + 1 == rows.len() { 10.0 } else { 0.0 };
-        let name = if i + 1 == rows.len() { "lock".to_owned() } else { format!("v{i}") };
-        let _ = writeln!(
-            s,
-            "<text x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"end\">{name}</text>",
-            LEFT - 10.0,
-            y + 17.0
-        );
-        for (j, (from, (colour, words))) in row.iter().enumerate() {
-            let to = row.get(j + 1).map_or(PLOT, |(next, _)| *next);
-            let _ = writeln!(
-                s,
-                "<rect x=\"{:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{BAR}\" fill=\"{colour}\"><title>{words}</title></rect>",
-                LEFT + from,
-                to - from,
-            );
+        let is_lock = i + 1 == rows.len();
+        let y = top + 10.0 + ROW * i as f64 + if is_lock { 10.0 } else { 0.0 };
+        let name = if is_lock { "lock".to_owned() } else { format!("v{i}") };
+        svg.text("label", (LEFT - 10.0, y + 17.0), &name);
+        let ends = row.iter().skip(1).map(|(from, _)| *from).chain([PLOT]);
+        for ((from, (colour, words)), to) in row.iter().zip(ends) {
+            let [x, wide] = [LEFT + from, to - from].map(|x| (x * 100.0).round() / 100.0);
+            svg.add(&html! {
+                rect x=(x) y=(y) width=(wide) height=(BAR) fill=(colour) { title { (words) } }
+            });
         }
     }
     for tick in 0..=10_u8 {
-        let x = LEFT + PLOT * f64::from(tick) / 10.0;
-        let y = height - 24.0;
-        let _ = writeln!(
-            s,
-            "<text x=\"{x:.0}\" y=\"{y:.0}\" text-anchor=\"middle\">{}</text>",
-            (FROM + LENGTH * u64::from(tick) / 10) / MS
+        let at = FROM + LENGTH * u64::from(tick) / 10;
+        svg.text(
+            "tick",
+            (LEFT + PLOT * f64::from(tick) / 10.0, bottom + 14.0),
+            &(at / MS).to_string(),
         );
     }
-    let _ = writeln!(
-        s,
-        "<text x=\"{LEFT}\" y=\"{:.0}\">milliseconds since the start</text>",
-        height - 7.0
-    );
-    s + "</svg>\n"
+    svg.text("", (LEFT, bottom + 32.0), "milliseconds since the start");
+    svg.picture(TITLE, (width, bottom + 44.0))
 }

@@ -38,16 +38,42 @@ pub fn spin_with<C: AtomicCell>(
     }
 }
 
-/// Methods of a cell that call the methods of the same names of another value.
-macro_rules! updates {
-    ($this:ident, $value:ty => $other:expr; $($name:ident)+) => {$(
+/// The methods of a cell that all cells have, except `new` and the spins: they call those of the same names of another value.
+macro_rules! accesses {
+    ($this:ident, $value:ty => $other:expr) => {
+        #[inline]
+        fn load(&$this, order: Ordering) -> $value {
+            $other.load(order)
+        }
+
+        #[inline]
+        fn store(&$this, value: $value, order: Ordering) {
+            $other.store(value, order);
+        }
+
+        $crate::core_cells::accesses! { @updates $this, $value => $other; swap fetch_add fetch_sub fetch_or fetch_and }
+        $crate::core_cells::accesses! { @exchanges $this, $value => $other; compare_exchange compare_exchange_weak }
+    };
+    (@updates $this:ident, $value:ty => $other:expr; $($name:ident)+) => {$(
         #[inline]
         fn $name(&$this, value: $value, order: Ordering) -> $value {
             $other.$name(value, order)
         }
     )+};
+    (@exchanges $this:ident, $value:ty => $other:expr; $($name:ident)+) => {$(
+        #[inline]
+        fn $name(
+            &$this,
+            current: $value,
+            new: $value,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<$value, $value> {
+            $other.$name(current, new, success, failure)
+        }
+    )+};
 }
-pub(crate) use updates;
+pub(crate) use accesses;
 
 macro_rules! core_cells {
     ($($atomic:ty => $value:ty;)+) => {$(
@@ -59,39 +85,7 @@ macro_rules! core_cells {
                 <$atomic>::new(value)
             }
 
-            #[inline]
-            fn load(&self, order: Ordering) -> $value {
-                self.load(order)
-            }
-
-            #[inline]
-            fn store(&self, value: $value, order: Ordering) {
-                self.store(value, order);
-            }
-
-            #[inline]
-            fn compare_exchange(
-                &self,
-                current: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.compare_exchange(current, new, success, failure)
-            }
-
-            #[inline]
-            fn compare_exchange_weak(
-                &self,
-                current: $value,
-                new: $value,
-                success: Ordering,
-                failure: Ordering,
-            ) -> Result<$value, $value> {
-                self.compare_exchange_weak(current, new, success, failure)
-            }
-
-            updates!(self, $value => self; swap fetch_add fetch_sub fetch_or fetch_and);
+            accesses!(self, $value => self);
 
             #[inline]
             fn spin_until(

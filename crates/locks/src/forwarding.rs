@@ -9,108 +9,80 @@
 //! platform can differ in any function, which takes a macro.
 
 use core::fmt::Debug;
+use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
-use crate::core_cells::updates;
+use crate::core_cells::accesses;
 use crate::{AtomicCell, Budget};
 
-/// A cell around another one, with waiters of its own. It is an [`AtomicCell`].
-///
-/// ```
-/// use overspin_locks::{AtomicCell, Budget, WrappedCell, spin_with};
-/// use std::sync::atomic::AtomicU32;
-///
-/// /// A cell whose waiters yield.
-/// #[derive(Debug)]
-/// #[repr(transparent)]
-/// struct Yielding<A>(A);
-///
-/// impl<A: AtomicCell> WrappedCell for Yielding<A> {
-///     type Inner = A;
-///     fn wrap(inner: A) -> Self {
-///         Self(inner)
-///     }
-///     fn inner(&self) -> &A {
-///         &self.0
-///     }
-///     fn spin(
-///         &self, until: impl Fn(A::Value) -> bool + Copy, budget: Budget,
-///     ) -> Result<A::Value, A::Value> {
-///         spin_with(&self.0, until, budget, std::thread::yield_now)
-///     }
-/// }
-///
-/// let cell = Yielding::<AtomicU32>::new(7);
-/// assert_eq!(cell.spin_until(|value| value == 7, Budget::Forever), Ok(7));
-/// ```
-pub trait WrappedCell: Debug {
-    /// The cell inside.
-    type Inner: AtomicCell;
-    /// Puts a cell inside.
-    fn wrap(inner: Self::Inner) -> Self;
-    /// The cell inside. Called once for each access that does not wait.
-    fn inner(&self) -> &Self::Inner;
-    /// [`AtomicCell::spin_until`].
+/// How CPUs wait at a [`WrappedCell`].
+pub trait Waiters: Debug {
+    /// Called before each access that does not wait.
+    #[inline]
+    fn access() {}
+    /// [`AtomicCell::spin_until`] at `cell`, the cell inside.
     ///
     /// # Errors
     /// The last value seen, if the budget ran out.
-    fn spin(
-        &self,
-        until: impl Fn(<Self::Inner as AtomicCell>::Value) -> bool + Copy,
+    fn spin<C: AtomicCell>(
+        cell: &C,
+        until: impl Fn(C::Value) -> bool + Copy,
         budget: Budget,
-    ) -> Result<<Self::Inner as AtomicCell>::Value, <Self::Inner as AtomicCell>::Value>;
+    ) -> Result<C::Value, C::Value>;
 }
 
-impl<C: WrappedCell> AtomicCell for C {
-    type Value = <C::Inner as AtomicCell>::Value;
+/// A cell around another one, at which CPUs wait as `W` says. It has the layout of the cell inside.
+///
+/// ```
+/// use overspin_locks::{AtomicCell, Budget, Waiters, WrappedCell, spin_with};
+/// use std::sync::atomic::AtomicU32;
+///
+/// /// Waiters that yield.
+/// #[derive(Debug)]
+/// struct Yielding;
+///
+/// impl Waiters for Yielding {
+///     fn spin<C: AtomicCell>(
+///         cell: &C, until: impl Fn(C::Value) -> bool + Copy, budget: Budget,
+///     ) -> Result<C::Value, C::Value> {
+///         spin_with(cell, until, budget, std::thread::yield_now)
+///     }
+/// }
+///
+/// let cell = WrappedCell::<AtomicU32, Yielding>::new(7);
+/// assert_eq!(cell.spin_until(|value| value == 7, Budget::Forever), Ok(7));
+/// ```
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct WrappedCell<C, W>(C, PhantomData<W>);
+
+impl<C, W: Waiters> WrappedCell<C, W> {
+    /// The cell inside, for an access that does not wait.
+    #[inline]
+    pub fn inner(&self) -> &C {
+        W::access();
+        &self.0
+    }
+}
+
+impl<C: AtomicCell, W: Waiters> AtomicCell for WrappedCell<C, W> {
+    type Value = C::Value;
 
     #[inline]
-    fn new(value: Self::Value) -> Self {
-        C::wrap(C::Inner::new(value))
+    fn new(value: C::Value) -> Self {
+        Self(C::new(value), PhantomData)
     }
 
-    #[inline]
-    fn load(&self, order: Ordering) -> Self::Value {
-        self.inner().load(order)
-    }
-
-    #[inline]
-    fn store(&self, value: Self::Value, order: Ordering) {
-        self.inner().store(value, order);
-    }
-
-    #[inline]
-    fn compare_exchange(
-        &self,
-        current: Self::Value,
-        new: Self::Value,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<Self::Value, Self::Value> {
-        self.inner().compare_exchange(current, new, success, failure)
-    }
-
-    #[inline]
-    fn compare_exchange_weak(
-        &self,
-        current: Self::Value,
-        new: Self::Value,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<Self::Value, Self::Value> {
-        self.inner().compare_exchange_weak(current, new, success, failure)
-    }
-
-    updates!(self, Self::Value => self.inner(); swap fetch_add fetch_sub fetch_or fetch_and);
+    accesses!(self, C::Value => self.inner());
 
     // Always: as `spin_with`.
     #[inline(always)]
     fn spin_until(
         &self,
-        until: impl Fn(Self::Value) -> bool + Copy,
+        until: impl Fn(C::Value) -> bool + Copy,
         budget: Budget,
-    ) -> Result<Self::Value, Self::Value> {
-        self.spin(until, budget)
+    ) -> Result<C::Value, C::Value> {
+        W::spin(&self.0, until, budget)
     }
 }
 

@@ -81,7 +81,7 @@ pub use bug::Bug;
 pub use condvar::Condvar;
 pub use core_cells::spin_with;
 pub use family::LockFamily;
-pub use forwarding::WrappedCell;
+pub use forwarding::{Waiters, WrappedCell};
 pub use padded::CachePadded;
 pub use platform::{AtomicCell, Budget, CpuId, Note, Platform};
 pub use registry::*;

@@ -41,7 +41,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::bug::right;
 use crate::lottery::Lottery;
-use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link};
+use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, await_link, lock_with_spare};
 use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const WAIT: u32 = 0;
@@ -159,21 +159,6 @@ impl<P: Platform> Malthusian<P> {
         }
     }
 
-    /// Takes the free lock with node `id`.
-    fn exchange_free(&self, id: u32) -> bool {
-        // Acquire: pairs with the release in `unlock`. Release: publishes the node.
-        self.tail.compare_exchange(NIL, id, AcqRel, Relaxed).is_ok()
-    }
-
-    /// With no node left: waits until no CPU holds or wants the lock.
-    #[cold]
-    fn lock_with_spare(&self) -> Token {
-        while !self.exchange_free(SPARE) {
-            let _ = self.tail.spin_until(|tail| tail == NIL, Budget::Forever);
-        }
-        Token(SPARE)
-    }
-
     /// Puts waiter `id` into the passive list.
     fn make_passive(&self, shared: &Shared<P>, id: u32) {
         // Relaxed here and below: the list is handed from holder to holder with the lock.
@@ -276,7 +261,7 @@ impl<P: Platform> RawLock<P> for Malthusian<P> {
 
     #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
-        let Some(id) = shared.nodes.take() else { return self.lock_with_spare() };
+        let Some(id) = shared.nodes.take() else { return Token(lock_with_spare(&self.tail)) };
         // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes the
         // node, so that its `next` is empty before another CPU links itself to it.
         let before = self.tail.swap(id, AcqRel);
@@ -288,16 +273,7 @@ impl<P: Platform> RawLock<P> for Malthusian<P> {
 
     #[inline]
     fn try_lock(&self, shared: &Shared<P>) -> Option<Token> {
-        // Relaxed: a guess, which the exchange checks.
-        if self.tail.load(Relaxed) != NIL {
-            return None;
-        }
-        let id = shared.nodes.take().unwrap_or(SPARE);
-        if self.exchange_free(id) {
-            return Some(Token(id));
-        }
-        shared.nodes.give_back(id);
-        None
+        shared.nodes.try_lock(&self.tail).map(Token)
     }
 
     #[inline(always)]

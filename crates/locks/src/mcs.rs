@@ -32,7 +32,7 @@
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::bug::right;
-use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link};
+use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, await_link, lock_with_spare};
 use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
 
 const WAIT: u32 = 0;
@@ -100,21 +100,6 @@ impl<P: Platform> Mcs<P> {
         // Acquires: pairs with the grant in `unlock`.
         let _ = node.granted.spin_until(|granted| granted == GRANTED, Budget::Forever);
     }
-
-    /// Takes the free lock with node `id`.
-    fn exchange_free(&self, id: u32) -> bool {
-        // Acquire: pairs with the release in `unlock`. Release: publishes the node.
-        self.tail.compare_exchange(NIL, id, AcqRel, Relaxed).is_ok()
-    }
-
-    /// With no node left: waits until no CPU holds or wants the lock.
-    #[cold]
-    fn lock_with_spare(&self) -> Token {
-        while !self.exchange_free(SPARE) {
-            let _ = self.tail.spin_until(|tail| tail == NIL, Budget::Forever);
-        }
-        Token(SPARE)
-    }
 }
 
 impl<P: Platform> RawLock<P> for Mcs<P> {
@@ -133,7 +118,7 @@ impl<P: Platform> RawLock<P> for Mcs<P> {
 
     #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
-        let Some(id) = shared.0.take() else { return self.lock_with_spare() };
+        let Some(id) = shared.0.take() else { return Token(lock_with_spare(&self.tail)) };
         // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes
         // the node.
         let before = self.tail.swap(id, AcqRel);
@@ -145,16 +130,7 @@ impl<P: Platform> RawLock<P> for Mcs<P> {
 
     #[inline]
     fn try_lock(&self, shared: &Shared<P>) -> Option<Token> {
-        // Relaxed: a guess, which the exchange checks.
-        if self.tail.load(Relaxed) != NIL {
-            return None;
-        }
-        let id = shared.0.take().unwrap_or(SPARE);
-        if self.exchange_free(id) {
-            return Some(Token(id));
-        }
-        shared.0.give_back(id);
-        None
+        shared.0.try_lock(&self.tail).map(Token)
     }
 
     #[inline(always)]

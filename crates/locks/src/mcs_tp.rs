@@ -51,7 +51,9 @@ use core::ptr;
 
 use crate::bug::right;
 use crate::deadline::attempt_until;
-use crate::nodes::{MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link, pool_size};
+use crate::nodes::{
+    MAX_POOL_CPUS, NIL, NodePool, SPARE, await_link, exchange_free, lock_with_spare, pool_size,
+};
 use crate::{AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile};
 use crate::{Platform, RawLock, Tuning};
 
@@ -341,7 +343,7 @@ impl<P: Platform> McsTp<P> {
         let id = shared.nodes.take().unwrap_or(SPARE);
         let acquired = attempt_until::<P>(deadline_ns, |looks| {
             self.tail.spin_until(|tail| tail == NIL, Budget::Iterations(looks)).is_ok()
-                && self.exchange_free(id)
+                && exchange_free(&self.tail, id)
         });
         if !acquired {
             shared.nodes.give_back(id);
@@ -355,20 +357,6 @@ impl<P: Platform> McsTp<P> {
             P::yield_now();
         } else {
             P::relax();
-        }
-    }
-
-    /// Takes the free lock with node `id`.
-    fn exchange_free(&self, id: u32) -> bool {
-        // Acquire: pairs with the release in `unlock`. Release: publishes the node.
-        self.tail.compare_exchange(NIL, id, AcqRel, Relaxed).is_ok()
-    }
-
-    /// With no node left: waits until no CPU holds or wants the lock.
-    #[cold]
-    fn wait_with_spare(&self) {
-        while !self.exchange_free(SPARE) {
-            let _ = self.tail.spin_until(|tail| tail == NIL, Budget::Forever);
         }
     }
 
@@ -402,10 +390,7 @@ impl<P: Platform> RawLock<P> for McsTp<P> {
 
     #[inline(always)]
     fn lock(&self, shared: &Shared<P>) -> Token {
-        let Some(id) = shared.take() else {
-            self.wait_with_spare();
-            return self.begin(SPARE);
-        };
+        let Some(id) = shared.take() else { return self.begin(lock_with_spare(&self.tail)) };
         // Acquire, for a lock found free: pairs with the release in `unlock`. Release: publishes the node, so that
         // its `next` is empty before another CPU links itself to it.
         let before = self.tail.swap(id, AcqRel);
@@ -417,16 +402,7 @@ impl<P: Platform> RawLock<P> for McsTp<P> {
 
     #[inline]
     fn try_lock(&self, shared: &Shared<P>) -> Option<Token> {
-        // Relaxed: a guess, which the exchange checks.
-        if self.tail.load(Relaxed) != NIL {
-            return None;
-        }
-        let id = shared.nodes.take().unwrap_or(SPARE);
-        if self.exchange_free(id) {
-            return Some(self.begin(id));
-        }
-        shared.nodes.give_back(id);
-        None
+        shared.nodes.try_lock(&self.tail).map(|id| self.begin(id))
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@
 //! another node. Numbers fit in 16 bits, so a lock can keep one beside something else in a word.
 
 use core::fmt::Debug;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
 
 use crate::{AtomicCell, Budget, CachePadded, CpuId, Platform};
@@ -34,6 +34,21 @@ pub(crate) fn await_link(next: &impl AtomicCell<Value = u32>) -> u32 {
     match next.spin_until(|next| next != NIL, Budget::Forever) {
         Ok(next) | Err(next) => next,
     }
+}
+
+/// Takes a lock whose `tail` is [`NIL`] while it is free, with node `id`, if it is free.
+pub(crate) fn exchange_free(tail: &impl AtomicCell<Value = u32>, id: u32) -> bool {
+    // Acquire: pairs with the release in the lock's `unlock`. Release: publishes the node.
+    tail.compare_exchange(NIL, id, AcqRel, Relaxed).is_ok()
+}
+
+/// Takes such a lock with its spare node: waits until no CPU holds or wants it.
+#[cold]
+pub(crate) fn lock_with_spare(tail: &impl AtomicCell<Value = u32>) -> u32 {
+    while !exchange_free(tail, SPARE) {
+        let _ = tail.spin_until(|tail| tail == NIL, Budget::Forever);
+    }
+    SPARE
 }
 
 /// Nodes that a CPU keeps from lock to unlock: it needs as many as it can hold locks.
@@ -77,6 +92,21 @@ impl<P: Platform, N: Debug + 'static> NodePool<P, N> {
         // take the same node. The handler runs on this CPU, so a compiler fence is enough.
         compiler_fence(SeqCst);
         Some(index as u32 + 1)
+    }
+
+    /// For a lock whose `tail` is [`NIL`] while it is free: takes the lock if it is free, and returns the node.
+    #[inline]
+    pub(crate) fn try_lock(&self, tail: &P::U32) -> Option<u32> {
+        // Relaxed: a guess, which the exchange checks.
+        if tail.load(Relaxed) != NIL {
+            return None;
+        }
+        let id = self.take().unwrap_or(SPARE);
+        if exchange_free(tail, id) {
+            return Some(id);
+        }
+        self.give_back(id);
+        None
     }
 
     /// The nodes of this CPU, taken or not.

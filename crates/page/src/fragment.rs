@@ -1,37 +1,43 @@
 //! A result as a part of another page, such as a notebook: its charts, without a script and without the timeline.
 
-use super::html::escape;
 use super::{CHARTS, COLOURS, panels};
+use maud::{PreEscaped, html};
 use overspin_report::short;
 use overspin_runs::record::{Kind, Record};
 use overspin_scenario::{Ending, Outcome};
-use std::fmt::Write;
 
 /// The charts of a record as HTML. Its style concerns nothing else on the page.
 #[must_use]
 pub fn fragment(record: &Record) -> String {
-    let mut body = format!("<h4>{}</h4>\n", escape(&record.name));
     let outcome = record.runs.first().and_then(|run| run.outcome.as_deref());
-    match (record.kind, outcome) {
-        (Kind::Run, Some(outcome)) => {
-            // Writing to a String cannot fail.
-            let _ = writeln!(body, "<p>{}</p>", escape(&headline(record, outcome)));
-            body += &panels::run_states(outcome);
-            body += &panels::waits_by_lock(outcome).unwrap_or_default();
-        }
-        (Kind::Sweep, _) => body += &panels::curves(record).unwrap_or_default(),
+    let body = match (record.kind, outcome) {
+        (Kind::Run, Some(outcome)) => Some(html! {
+            p { (headline(record, outcome)) }
+            (panels::run_states(outcome))
+            @if let Some(waits) = panels::waits_by_lock(outcome) { (waits) }
+        }),
+        (Kind::Sweep, _) => panels::curves(record),
         (Kind::Reproduction, _) => {
-            body.extend(record.experiments.iter().map(panels::claims));
+            Some(html! { @for experiment in &record.experiments { (panels::claims(experiment)) } })
         }
-        (Kind::Validation, _) => body += &panels::validation(record),
-        _ => body += &panels::samples(record),
-    }
+        (Kind::Validation, _) => panels::validation(record),
+        _ => panels::samples(record),
+    };
     // Inside one rule, the rules of the page concern this element only.
     let colours = COLOURS.replace(":root", ".overspin");
-    format!(
-        "<div class=\"overspin\"><style>\n{colours}.overspin {{ background: var(--surface); color: var(--text); \
-         padding: 4px 12px;\n{CHARTS}}}\n</style>\n{body}</div>\n"
-    )
+    let style = format!(
+        "\n{colours}.overspin {{ background: var(--surface); color: var(--text); padding: 4px 12px;\n{CHARTS}}}\n"
+    );
+    let fragment = html! {
+        div class="overspin" {
+            // The style sheets of this crate, which end no element.
+            style { (PreEscaped(style)) }
+            "\n" h4 { (record.name) }
+            @if let Some(body) = body { "\n" (body) }
+        }
+        "\n"
+    };
+    fragment.0
 }
 
 /// How a run ended, and what made it.

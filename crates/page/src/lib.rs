@@ -6,7 +6,6 @@
 
 #![forbid(unsafe_code)]
 
-mod axis;
 mod charts;
 mod detail;
 mod fragment;
@@ -17,17 +16,16 @@ mod panels;
 
 pub use detail::{Detail, DetailError, MakeRun, detail};
 pub use fragment::fragment;
-pub use html::escape;
 
-use html::{blocks, json, table};
+use html::{json, table};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use overspin_record::environment::made_by;
 use overspin_report::{Grid, short};
-use overspin_runs::record::{Kind, Record, csv};
+use overspin_runs::record::{Experiment, Kind, Record, csv};
 use overspin_runs::scenario_file;
 use overspin_scenario::{Outcome, Scenario};
 use overspin_stats::Summary;
-use overspin_watch::timeline::{MOST_BYTES, pack};
-use std::fmt::Write;
+use overspin_watch::timeline::{MOST_BYTES, deflate, pack};
 
 /// Most slices and marks of a timeline, unless others are asked for.
 pub const MOST_SLICES: usize = 1_000_000;
@@ -62,35 +60,45 @@ pub fn page(entries: &[Entry]) -> String {
         [one] => title(&one.record),
         many => format!("{} results", many.len()),
     };
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"generator\" content=\"Overspin {}\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
-         <title>{} - Overspin</title>\n<style>\n{COLOURS}{CHARTS}{STYLE}</style>\n</head>\n<body>\n\
-         <header><h1>{1}</h1><button type=\"button\" id=\"theme\" title=\"light or dark\">◐ theme</button></header>\n",
-        env!("CARGO_PKG_VERSION"),
-        escape(&title),
-    );
-    let mut contents = String::new();
-    let mut body = String::new();
-    for (i, entry) in entries.iter().enumerate() {
-        // Writing to a String cannot fail, here and below.
-        let _ = writeln!(
-            contents,
-            "<li><a href=\"#result-{i}\">{}</a> <span class=\"faint\">{}</span></li>",
-            escape(&entry.record.name),
-            entry.record.kind.words()
-        );
-        body += &section(i, entry);
-    }
-    if entries.len() > 1 {
-        let _ = writeln!(out, "<nav><ol>{contents}</ol></nav>");
-    }
-    let _ = writeln!(out, "<main>\n{body}</main>");
-    let _ =
-        writeln!(out, "<script type=\"module\">\n{}</script>\n</body>\n</html>", SCRIPT.join("\n"));
-    out
+    let page = html! {
+        (DOCTYPE) "\n"
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="generator" content={ "Overspin " (env!("CARGO_PKG_VERSION")) };
+                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+                title { (title) " - Overspin" }
+                // Style sheets and scripts are files of this crate, and end no element.
+                style { "\n" (PreEscaped(COLOURS)) (PreEscaped(CHARTS)) (PreEscaped(STYLE)) }
+            }
+            "\n"
+            body {
+                header {
+                    h1 { (title) }
+                    button type="button" id="theme" title="light or dark" { "◐ theme" }
+                }
+                "\n"
+                @if entries.len() > 1 {
+                    nav {
+                        ol {
+                            @for (i, Entry { record, .. }) in entries.iter().enumerate() {
+                                li {
+                                    a href={ "#result-" (i) } { (record.name) } " "
+                                    span class="faint" { (record.kind.words()) }
+                                }
+                            }
+                        }
+                    }
+                }
+                main { @for (i, entry) in entries.iter().enumerate() { "\n" (section(i, entry)) } }
+                "\n"
+                script type="module" { "\n" (PreEscaped(SCRIPT.join("\n"))) }
+            }
+        }
+        "\n"
+    };
+    page.0
 }
 
 fn title(record: &Record) -> String {
@@ -100,145 +108,119 @@ fn title(record: &Record) -> String {
     }
 }
 
-/// A panel: a heading and its content, which may be empty.
-fn panel(out: &mut String, id: &str, heading: &str, about: &str, content: &str) {
-    if content.is_empty() {
-        return;
+/// A panel: a heading, what it is about, and its content, if there is any.
+fn panel(id: &str, heading: &str, about: Markup, content: Option<Markup>) -> Markup {
+    html! {
+        @if let Some(content) = content {
+            section id=(id) {
+                h3 { (heading) }
+                @if !about.0.is_empty() { p class="about" { (about) } }
+                "\n" (content)
+            }
+            "\n"
+        }
     }
-    let about =
-        if about.is_empty() { String::new() } else { format!("<p class=\"about\">{about}</p>\n") };
-    let _ = writeln!(
-        out,
-        "<section id=\"{id}\"><h3>{}</h3>\n{about}{content}</section>",
-        escape(heading)
-    );
 }
 
-fn section(number: usize, Entry { record, detail }: &Entry) -> String {
-    let mut out = format!("<article id=\"result-{number}\"><h2>{}</h2>\n", escape(&record.name));
-    let _ = writeln!(
-        out,
-        "<p>{} <span class=\"faint\">This is a record of {}, by {}.</span></p>",
-        escape(&record.description),
-        record.kind.words(),
-        made_by(&record.version, record.model_version)
-    );
-    for warning in &record.warnings {
-        let _ = writeln!(out, "<p class=\"warning\">Doubtful: {}.</p>", escape(warning));
-    }
+fn section(number: usize, Entry { record, detail }: &Entry) -> Markup {
     let id = |name: &str| format!("{name}-{number}");
-    for experiment in &record.experiments {
-        let several = record.experiments.len() > 1;
-        if several {
-            let _ = writeln!(
-                out,
-                "<h3 class=\"experiment\">{}: {}</h3>",
-                escape(&experiment.id),
-                escape(&experiment.title)
-            );
-        }
-        let _ =
-            writeln!(out, "<p class=\"about\">Published in: {}.</p>", escape(&experiment.source));
-        let id = |name: &str| {
-            if several { format!("{name}-{number}-{}", experiment.id) } else { id(name) }
-        };
-        panel(&mut out, &id("claims"), "Claims", "", &panels::claims(experiment));
-        panel(
-            &mut out,
-            &id("figures"),
-            "Published beside simulated",
-            "",
-            &panels::figures(experiment),
-        );
-    }
-    panel(
-        &mut out,
-        &id("validation"),
-        "Simulated beside measured",
-        "",
-        &panels::validation(record),
-    );
-    panel(&mut out, &id("curves"), "Curves", "", &panels::curves(record).unwrap_or_default());
-    if record.kind != Kind::Run {
-        panel(
-            &mut out,
-            &id("waits-of-runs"),
-            "What the runs waited for",
-            "Waits of all locks, in percent of the time of all vCPUs. A vCPU may wait for two locks at once.",
-            &panels::waits_of_runs(record).unwrap_or_default(),
-        );
-        panel(
-            &mut out,
-            &id("samples"),
-            "Samples",
-            "A dot is a sample, the filled circle the median, the whisker goes from the least to the greatest.",
-            &panels::samples(record),
-        );
-    }
-    panel(
-        &mut out,
-        &id("machine"),
-        "The machine, second by second",
-        "What all CPUs together did while each run lasted.",
-        &panels::machine(record),
-    );
-    match (detail, shown(record)) {
-        (Some(detail), _) => in_detail(&mut out, number, detail),
-        // What the record holds; a timeline needs a run that can be made again.
-        (None, Some((_, outcome))) => {
-            if let Some(why) = record.unrepeatable() {
-                let _ =
-                    writeln!(out, "<p class=\"faint\">There is no timeline: {}.</p>", escape(&why));
+    let none = || html! {};
+    let shown = shown(record);
+    let run = detail.as_ref().map(|d| (&d.scenario, &d.outcome)).or(shown);
+    html! {
+        article id=(id("result")) {
+            h2 { (record.name) } "\n"
+            p {
+                (record.description) " "
+                span class="faint" {
+                    "This is a record of " (record.kind.words()) ", by "
+                    (made_by(&record.version, record.model_version)) "."
+                }
             }
-            waits(&mut out, number, outcome);
-            states(&mut out, number, outcome);
+            "\n"
+            @for warning in &record.warnings { p class="warning" { "Doubtful: " (warning) "." } "\n" }
+            @for experiment in &record.experiments { (of_experiment(number, record, experiment)) }
+            (panel(&id("validation"), "Simulated beside measured", none(), panels::validation(record)))
+            (panel(&id("curves"), "Curves", none(), panels::curves(record)))
+            @if record.kind != Kind::Run {
+                @let about = html! { "Waits of all locks, in percent of the time of all vCPUs. A vCPU may wait for two locks at once." };
+                (panel(&id("waits-of-runs"), "What the runs waited for", about, panels::waits_of_runs(record)))
+                @let about = html! { "A dot is a sample, the filled circle the median, the whisker goes from the least to the greatest." };
+                (panel(&id("samples"), "Samples", about, panels::samples(record)))
+            }
+            @let about = html! { "What all CPUs together did while each run lasted." };
+            (panel(&id("machine"), "The machine, second by second", about, panels::machine(record)))
+            @match (detail, shown) {
+                (Some(detail), _) => (in_detail(number, detail)),
+                // What the record holds; a timeline needs a run that can be made again.
+                (None, Some((_, outcome))) => {
+                    @if let Some(why) = record.unrepeatable() {
+                        p class="faint" { "There is no timeline: " (why) "." } "\n"
+                    }
+                    (waits(number, outcome))
+                    (states(number, outcome))
+                },
+                (None, None) => {},
+            }
+            @let about = html! { "Click a heading of a table to sort by it." };
+            (panel(&id("report"), "In words and numbers", about, panels::tables(record, run)))
+            (panel(&id("numbers"), "All samples", none(), samples(record)))
+            (panel(&id("origin"), "Where it comes from", none(), Some(origin(number, record))))
         }
-        (None, None) => {}
+        "\n"
     }
-    panel(
-        &mut out,
-        &id("report"),
-        "In words and numbers",
-        "Click a heading of a table to sort by it.",
-        &panels::tables(
-            record,
-            detail.as_ref().map(|d| (&d.scenario, &d.outcome)).or_else(|| shown(record)),
-        ),
-    );
-    panel(&mut out, &id("numbers"), "All samples", "", &samples(record));
-    panel(&mut out, &id("origin"), "Where it comes from", "", &origin(number, record));
-    out + "</article>\n"
+}
+
+/// The panels of an experiment; of several ones, each has a heading.
+fn of_experiment(number: usize, record: &Record, experiment: &Experiment) -> Markup {
+    let several = record.experiments.len() > 1;
+    let of = if several { format!("-{}", experiment.id) } else { String::new() };
+    let id = |name: &str| format!("{name}-{number}{of}");
+    let figures = Some(panels::figures(experiment));
+    html! {
+        @if several { h3 class="experiment" { (experiment.id) ": " (experiment.title) } "\n" }
+        p class="about" { "Published in: " (experiment.source) "." } "\n"
+        (panel(&id("claims"), "Claims", html! {}, Some(panels::claims(experiment))))
+        (panel(&id("figures"), "Published beside simulated", html! {}, figures))
+    }
 }
 
 /// The panels of one run.
-fn in_detail(out: &mut String, number: usize, detail: &Detail) {
+fn in_detail(number: usize, detail: &Detail) -> Markup {
     let id = |name: &str| format!("{name}-{number}");
-    if !detail.name.is_empty() {
-        let _ =
-            writeln!(out, "<h3 class=\"experiment\">The worst run: {}</h3>", escape(&detail.name));
+    let keys = [
+        (&["w", "s"][..], "zoom"),
+        (&["a", "d"], "move"),
+        (&["n"], "next worst wait"),
+        (&["/"], "search"),
+        (&["0"], "all"),
+        (&["Esc"], "no selection"),
+    ];
+    let help = html! {
+        "Drag to move, use the wheel to zoom. Keys:"
+        @for (i, (keys, does)) in keys.iter().enumerate() {
+            @if i > 0 { "," }
+            @for key in *keys { " " kbd { (key) } }
+            " " (does)
+        }
+        "."
+    };
+    let lengths = html! { "Five bars for each factor of ten. A bar is at least two pixels high, so that a single wait can be seen." };
+    html! {
+        @if !detail.name.is_empty() {
+            h3 class="experiment" { "The worst run: " (detail.name) } "\n"
+        }
+        @if detail.differs {
+            p class="warning" {
+                "The run was made again for this page, and differs from the one in the record: another model made that one."
+            }
+            "\n"
+        }
+        (panel(&id("timeline-panel"), "Timeline", help, Some(timeline(number, detail))))
+        (waits(number, &detail.outcome))
+        (panel(&id("histograms"), "Waits by length", lengths, panels::histograms(detail)))
+        (states(number, &detail.outcome))
     }
-    if detail.differs {
-        let _ = writeln!(
-            out,
-            "<p class=\"warning\">The run was made again for this page, and differs from the one in the record: another model made that one.</p>"
-        );
-    }
-    panel(
-        out,
-        &id("timeline-panel"),
-        "Timeline",
-        "Drag to move, use the wheel to zoom. Keys: <kbd>w</kbd> <kbd>s</kbd> zoom, <kbd>a</kbd> <kbd>d</kbd> move, <kbd>n</kbd> next worst wait, <kbd>/</kbd> search, <kbd>0</kbd> all, <kbd>Esc</kbd> no selection.",
-        &timeline(number, detail),
-    );
-    waits(out, number, &detail.outcome);
-    panel(
-        out,
-        &id("histograms"),
-        "Waits by length",
-        "Five bars for each factor of ten. A bar is at least two pixels high, so that a single wait can be seen.",
-        &panels::histograms(detail).unwrap_or_default(),
-    );
-    states(out, number, &detail.outcome);
 }
 
 /// The run of a record that has only one, with everything about it.
@@ -246,57 +228,46 @@ fn shown(record: &Record) -> Option<(&Scenario, &Outcome)> {
     Some((record.scenario.as_deref()?, record.runs.first()?.outcome.as_deref()?))
 }
 
-fn waits(out: &mut String, number: usize, outcome: &Outcome) {
-    panel(
-        out,
-        &format!("waits-{number}"),
-        "What waits were spent on",
-        "Time from the first look at a lock that was not free to its acquisition.",
-        &panels::waits(outcome).unwrap_or_default(),
-    );
+fn waits(number: usize, outcome: &Outcome) -> Markup {
+    let about =
+        html! { "Time from the first look at a lock that was not free to its acquisition." };
+    let id = format!("waits-{number}");
+    panel(&id, "What waits were spent on", about, panels::waits(outcome))
 }
 
-fn states(out: &mut String, number: usize, outcome: &Outcome) {
-    panel(
-        out,
-        &format!("states-{number}"),
-        "Where time went",
-        "In percent of the run.",
-        &panels::run_states(outcome),
-    );
+fn states(number: usize, outcome: &Outcome) -> Markup {
+    let (id, about) = (format!("states-{number}"), html! { "In percent of the run." });
+    panel(&id, "Where time went", about, Some(panels::run_states(outcome)))
 }
 
-fn timeline(number: usize, detail: &Detail) -> String {
+fn timeline(number: usize, detail: &Detail) -> Markup {
     let timeline = &detail.timeline;
     let packed = pack(timeline, MOST_BYTES);
     let seconds = |t: overspin_scenario::Picos| short(t.seconds());
-    let mut words = format!(
-        "Seed {}. {} slices and {} marks. Times are rounded to {} ns.",
-        detail.outcome.seed,
-        timeline.slices(),
-        timeline.marks.len(),
-        packed.head.quantum_ns
-    );
-    if timeline.is_cut() {
-        let _ = write!(
-            words,
-            " The timeline is cut: it shows {} to {} s of a run of {} s. `overspin report --slices N` shows more.",
-            seconds(timeline.from),
-            seconds(timeline.until),
-            seconds(timeline.end)
-        );
+    html! {
+        p class="faint" {
+            "Seed " (detail.outcome.seed) ". " (timeline.slices()) " slices and " (timeline.marks.len())
+            " marks. Times are rounded to " (packed.head.quantum_ns) " ns."
+            @if timeline.is_cut() {
+                " The timeline is cut: it shows " (seconds(timeline.from)) " to " (seconds(timeline.until))
+                " s of a run of " (seconds(timeline.end)) " s. `overspin report --slices N` shows more."
+            }
+        }
+        "\n"
+        div class="timeline" id={ "timeline-" (number) } {
+            p class="loading" { "The timeline needs the page's script." }
+        }
+        "\n"
+        script type="application/json" id={ "timeline-" (number) "-head" } { (json(&packed.head)) }
+        "\n"
+        // Base 64, in which no character has a meaning.
+        script type="text/plain" id={ "timeline-" (number) "-data" } { (packed.data) }
+        "\n"
     }
-    format!(
-        "<p class=\"faint\">{words}</p>\n<div class=\"timeline\" id=\"timeline-{number}\"><p class=\"loading\">The timeline needs the page's script.</p></div>\n\
-         <script type=\"application/json\" id=\"timeline-{number}-head\">{}</script>\n\
-         <script type=\"text/plain\" id=\"timeline-{number}-data\">{}</script>\n",
-        json(&packed.head),
-        packed.data
-    )
 }
 
 /// Statistics of all samples.
-fn samples(record: &Record) -> String {
+fn samples(record: &Record) -> Option<Markup> {
     let groups = record.groups();
     let header = ["where", "metric", "unit", "N", "mean", "deviation", "min", "median", "max"];
     let mut grid = Grid::new(3, &header);
@@ -314,25 +285,21 @@ fn samples(record: &Record) -> String {
             short(s.max),
         ]);
     }
-    if grid.rows.is_empty() {
-        return String::new();
-    }
-    let cut = match groups.len() > MOST_SAMPLES {
-        true => format!(
-            "<p class=\"faint\">The first {MOST_SAMPLES} of {}; the raw data has all.</p>",
-            groups.len()
-        ),
-        false => String::new(),
-    };
-    format!(
-        "<details><summary>{} metrics in their places</summary>{}{cut}</details>",
-        groups.len(),
-        table(&grid)
-    )
+    (!grid.rows.is_empty()).then(|| {
+        html! {
+            details {
+                summary { (groups.len()) " metrics in their places" }
+                (table(&grid))
+                @if groups.len() > MOST_SAMPLES {
+                    p class="faint" { "The first " (MOST_SAMPLES) " of " (groups.len()) "; the raw data has all." }
+                }
+            }
+        }
+    })
 }
 
 /// Command, environment, seeds, scenario, raw data.
-fn origin(number: usize, record: &Record) -> String {
+fn origin(number: usize, record: &Record) -> Markup {
     let mut grid = Grid::new(2, &["what", "value"]);
     let mut row = |what: &str, value: String| grid.row([what.to_owned(), value]);
     row("program", made_by(&record.version, record.model_version));
@@ -357,37 +324,41 @@ fn origin(number: usize, record: &Record) -> String {
         row("made on", here.words());
     }
     row("runs", record.runs.len().to_string());
-    let mut out = table(&grid);
-    if let Some(scenario) = &record.scenario {
-        let _ = write!(
-            out,
-            "<details><summary>The scenario with all defaults, as a scenario file</summary><pre>{}</pre></details>",
-            escape(&scenario_file::toml(scenario))
-        );
-    }
-    for experiment in &record.experiments {
-        if let Some(text) = overspin_experiment::text(&experiment.id) {
-            let _ = write!(
-                out,
-                "<details><summary>The experiment's file, {}.toml, as this version of the program has it</summary><pre>{}</pre></details>",
-                escape(&experiment.id),
-                escape(text)
-            );
+    let raw = [
+        ("csv", "every sample as CSV", csv(record)),
+        ("json", "the record as JSON", record.to_json()),
+    ];
+    html! {
+        (table(&grid))
+        @if let Some(scenario) = &record.scenario {
+            details {
+                summary { "The scenario with all defaults, as a scenario file" }
+                pre { (scenario_file::toml(scenario)) }
+            }
         }
+        @for experiment in &record.experiments {
+            @if let Some(text) = overspin_experiment::text(&experiment.id) {
+                details {
+                    summary {
+                        "The experiment's file, " (experiment.id) ".toml, as this version of the program has it"
+                    }
+                    pre { (text) }
+                }
+            }
+        }
+        @if let Some(noise) = &record.noise { pre { (noise.toml.trim_end()) } "\n" }
+        p class="raw" {
+            "Raw data:"
+            @for (kind, words, _) in &raw {
+                " "
+                button type="button" data-raw={ (kind) "-" (number) } data-name={ (file_name(&record.name)) "." (kind) } { (words) }
+            }
+        }
+        @for (kind, _, data) in &raw {
+            "\n" script type="text/plain" id={ (kind) "-" (number) } { (deflate(data.as_bytes())) }
+        }
+        "\n"
     }
-    if let Some(noise) = &record.noise {
-        out += &blocks(&[overspin_report::Block::Lines(noise.toml.clone())], 4);
-    }
-    let _ = write!(
-        out,
-        "<p class=\"raw\">Raw data: <button type=\"button\" data-raw=\"csv-{number}\" data-name=\"{0}.csv\">every sample as CSV</button> \
-         <button type=\"button\" data-raw=\"json-{number}\" data-name=\"{0}.json\">the record as JSON</button></p>\n\
-         <script type=\"text/plain\" id=\"csv-{number}\">{1}</script>\n<script type=\"text/plain\" id=\"json-{number}\">{2}</script>\n",
-        escape(&file_name(&record.name)),
-        overspin_watch::timeline::deflate(csv(record).as_bytes()),
-        overspin_watch::timeline::deflate(record.to_json().as_bytes()),
-    );
-    out
 }
 
 /// A name as a file name: letters, digits, dots and dashes.

@@ -2,7 +2,7 @@
 
 use super::charts::{self, Dots, Part, Stack};
 use super::detail::Detail;
-use super::html::escape;
+use maud::{Markup, html};
 use overspin_experiment::{Compared, Judged};
 use overspin_runs::record::{Experiment, Kind, Record};
 use overspin_runs::sweep::Outcome;
@@ -12,7 +12,6 @@ use overspin_scenario::{
 };
 use overspin_watch::explain;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// Most rows of a chart. Beyond it, the rows with the largest values are shown.
 const MOST_ROWS: usize = 48;
@@ -28,47 +27,56 @@ fn causes() -> Vec<Part> {
 }
 
 /// The claims of an experiment.
-pub(super) fn claims(experiment: &Experiment) -> String {
-    let mut out = "<ul class=\"claims\">\n".to_owned();
-    for Judged { id, text, holds, in_words, evidence } in &experiment.claims {
-        let (class, words) = match holds {
-            Some(true) => ("holds", "✓ holds"),
-            Some(false) => ("fails", "✗ does not hold"),
-            None => ("undecided", "? undecided"),
-        };
-        // Writing to a String cannot fail, here and below.
-        let _ = writeln!(
-            out,
-            "<li class=\"{class}\"><strong>{words}</strong> ({id}) {}{}<p class=\"evidence\">{}</p></li>",
-            escape(text),
-            in_words.as_ref().map_or_else(String::new, |w| format!("<p>{}</p>", escape(w))),
-            escape(evidence)
-        );
+pub(super) fn claims(experiment: &Experiment) -> Markup {
+    html! {
+        ul class="claims" {
+            @for Judged { id, text, holds, in_words, evidence } in &experiment.claims {
+                @let (class, words) = match holds {
+                    Some(true) => ("holds", "✓ holds"),
+                    Some(false) => ("fails", "✗ does not hold"),
+                    None => ("undecided", "? undecided"),
+                };
+                "\n"
+                li class=(class) {
+                    strong { (words) } " (" (id) ") " (text)
+                    @if let Some(words) = in_words { p { (words) } }
+                    p class="evidence" { (evidence) }
+                }
+            }
+        }
+        "\n"
     }
-    out + "</ul>\n"
 }
 
 /// The published figures beside the simulated ones: a chart for each metric.
-pub(super) fn figures(experiment: &Experiment) -> String {
+pub(super) fn figures(experiment: &Experiment) -> Markup {
     let mut metrics: Vec<&str> = Vec::new();
     for f in &experiment.figures {
         if !metrics.contains(&&*f.metric) {
             metrics.push(&f.metric);
         }
     }
-    let mut out = "<p class=\"legend\"><span><svg width=\"14\" height=\"14\" aria-hidden=\"true\"><circle class=\"published\" cx=\"7\" cy=\"7\" r=\"4.5\"/></svg> published</span> \
-         <span><svg width=\"14\" height=\"14\" aria-hidden=\"true\"><circle class=\"simulated\" cx=\"7\" cy=\"7\" r=\"4.5\"/></svg> simulated</span> \
-         <span>whiskers: standard deviation of the runs</span> <span>✓ within 10 %, ≈ within 25 %, ✗ missed</span></p>\n"
-        .to_owned();
-    for metric in metrics {
-        let of: Vec<&Compared> = experiment.figures.iter().filter(|f| f.metric == metric).collect();
-        let _ = writeln!(out, "<h4>{}</h4>\n{}", escape(metric), charts::figures(metric, &of));
+    let of = |metric: &str| -> Vec<&Compared> {
+        experiment.figures.iter().filter(|f| f.metric == metric).collect()
+    };
+    html! {
+        p class="legend" {
+            @for class in ["published", "simulated"] {
+                (charts::sample(&html! { circle class=(class) cx="7" cy="7" r="4.5" {} }, class))
+            }
+            span { "whiskers: standard deviation of the runs" } " "
+            span { "✓ within 10 %, ≈ within 25 %, ✗ missed" }
+        }
+        "\n"
+        @for metric in metrics {
+            h4 { (metric) } "\n"
+            (charts::figures(metric, &of(metric)))
+        }
     }
-    out
 }
 
 /// What the runs of a record waited for, in percent of their vCPUs' time: a bar for each configuration.
-pub(super) fn waits_of_runs(record: &Record) -> Option<String> {
+pub(super) fn waits_of_runs(record: &Record) -> Option<Markup> {
     let mut order: Vec<&str> = Vec::new();
     let mut sums: BTreeMap<&str, (WaitCauses, Picos)> = BTreeMap::new();
     for run in &record.runs {
@@ -94,23 +102,23 @@ pub(super) fn waits_of_runs(record: &Record) -> Option<String> {
 }
 
 /// The picture of a validation.
-pub(super) fn validation(record: &Record) -> String {
-    let picture = |result| {
-        format!("<div class=\"curves\">{}</div>\n", overspin_lab::validate::picture(result))
-    };
-    record.validation.as_ref().map_or_else(String::new, picture)
+pub(super) fn validation(record: &Record) -> Option<Markup> {
+    Some(drawn(&overspin_lab::validate::picture(record.validation.as_ref()?)))
 }
 
 /// The curves of a sweep, as `--svg` draws them.
-pub(super) fn curves(record: &Record) -> Option<String> {
+pub(super) fn curves(record: &Record) -> Option<Markup> {
     let scenario = record.scenario.as_ref().filter(|_| record.kind == Kind::Sweep)?;
     let sweep = record.sweep(scenario).ok()?;
-    let svg = overspin_runs::sweep::curves(&sweep, &Outcome::of(record));
-    Some(format!("<div class=\"curves\">{svg}</div>\n"))
+    Some(drawn(&overspin_runs::sweep::curves(&sweep, &Outcome::of(record))))
+}
+
+fn drawn(picture: &Markup) -> Markup {
+    html! { div class="curves" { (picture) } "\n" }
 }
 
 /// Draws the rows with the largest values, and says how many are left out.
-fn cut(mut bars: Vec<Stack>, what: &str, draw: impl FnOnce(&[Stack]) -> String) -> String {
+fn cut(mut bars: Vec<Stack>, what: &str, draw: impl FnOnce(&[Stack]) -> Markup) -> Markup {
     let all = bars.len();
     if all > MOST_ROWS {
         let mut values: Vec<f64> = bars.iter().map(|b| b.parts.iter().sum()).collect();
@@ -119,16 +127,16 @@ fn cut(mut bars: Vec<Stack>, what: &str, draw: impl FnOnce(&[Stack]) -> String) 
         bars.retain(|b| b.parts.iter().sum::<f64>() >= least);
         bars.truncate(MOST_ROWS);
     }
-    let shown = bars.len();
-    let mut out = draw(&bars);
-    if shown < all {
-        let _ = writeln!(out, "<p class=\"faint\">The {shown} largest of {all} {what}.</p>");
+    html! {
+        (draw(&bars))
+        @if bars.len() < all {
+            p class="faint" { "The " (bars.len()) " largest of " (all) " " (what) "." } "\n"
+        }
     }
-    out
 }
 
 /// The charts of samples: every sample of each main metric, in each place.
-pub(super) fn samples(record: &Record) -> String {
+pub(super) fn samples(record: &Record) -> Option<Markup> {
     let groups = record.groups();
     let main = record.kind.main_metrics();
     let is_main = |metric: &str| main.is_empty() || main.contains(&metric);
@@ -138,35 +146,36 @@ pub(super) fn samples(record: &Record) -> String {
             metrics.push((group.metric, group.unit));
         }
     }
-    let mut out = String::new();
-    for (metric, unit) in metrics.iter().take(MOST_METRICS) {
-        let mut rows: Vec<Dots> = groups
+    metrics.truncate(MOST_METRICS);
+    let rows_of = |metric: &str, unit: &str| -> Vec<Dots> {
+        groups
             .iter()
-            .filter(|g| g.metric == *metric && g.unit == *unit)
+            .filter(|g| g.metric == metric && g.unit == unit)
             .map(|g| Dots { label: g.place.to_owned(), values: g.values.clone() })
-            .collect();
-        // One number is no chart.
-        if rows.len() < 2 && rows.iter().all(|r| r.values.len() < 2) {
-            continue;
+            .collect()
+    };
+    let of = metrics.into_iter().map(|(metric, unit)| (metric, unit, rows_of(metric, unit)));
+    // One number is no chart.
+    let drawn: Vec<_> =
+        of.filter(|(.., rows)| rows.len() > 1 || rows.iter().any(|r| r.values.len() > 1)).collect();
+    (!drawn.is_empty()).then(|| {
+        html! {
+            @for (metric, unit, rows) in drawn {
+                h4 { (metric) @if !unit.is_empty() { " [" (unit) "]" } } "\n"
+                (charts::samples(metric, unit, &rows[..rows.len().min(MOST_ROWS)]))
+                @if rows.len() > MOST_ROWS {
+                    p class="faint" {
+                        "The first " (MOST_ROWS) " of " (rows.len()) " places; the table has the others."
+                    }
+                    "\n"
+                }
+            }
         }
-        let all = rows.len();
-        rows.truncate(MOST_ROWS);
-        let name =
-            if unit.is_empty() { (*metric).to_owned() } else { format!("{metric} [{unit}]") };
-        let _ =
-            writeln!(out, "<h4>{}</h4>\n{}", escape(&name), charts::samples(metric, unit, &rows));
-        if all > MOST_ROWS {
-            let _ = writeln!(
-                out,
-                "<p class=\"faint\">The first {MOST_ROWS} of {all} places; the table has the others.</p>"
-            );
-        }
-    }
-    out
+    })
 }
 
 /// The runstates of vCPUs and pCPUs, in percent of the run.
-pub(super) fn run_states(outcome: &RunOutcome) -> String {
+pub(super) fn run_states(outcome: &RunOutcome) -> Markup {
     const PARTS: [Part; 5] = [
         ("style-running", "running"),
         ("style-spinning", "on a pCPU, waiting for a lock"),
@@ -196,15 +205,15 @@ pub(super) fn run_states(outcome: &RunOutcome) -> String {
         label: format!("pCPU {i}"),
         parts: [p.busy, p.switching, p.idle].map(percent).into(),
     });
-    let words = "where the time of each vCPU went, in percent of the run";
-    let mut out = cut(vcpus, "vCPUs", |bars| charts::stacks(words, "%", &PARTS, bars));
-    let words = "where the time of each pCPU went, in percent of the run";
-    out += &cut(pcpus.collect(), "pCPUs", |bars| charts::stacks(words, "%", &HOST, bars));
-    out
+    let of = |who| format!("where the time of each {who} went, in percent of the run");
+    html! {
+        (cut(vcpus, "vCPUs", |bars| charts::stacks(&of("vCPU"), "%", &PARTS, bars)))
+        (cut(pcpus.collect(), "pCPUs", |bars| charts::stacks(&of("pCPU"), "%", &HOST, bars)))
+    }
 }
 
 /// What the machine did during each run of a real benchmark, in percent of all CPUs, by seconds for the last run.
-pub(super) fn machine(record: &Record) -> String {
+pub(super) fn machine(record: &Record) -> Option<Markup> {
     const PARTS: [Part; 5] = [
         ("style-running", "user"),
         ("style-spinning", "system"),
@@ -212,7 +221,7 @@ pub(super) fn machine(record: &Record) -> String {
         ("style-preempted", "stolen by the hypervisor"),
         ("style-asleep", "idle"),
     ];
-    let Some(real) = &record.real else { return String::new() };
+    let real = record.real.as_ref()?;
     // A rest that is shorter than a clock tick has no bar.
     let bar = |second: &Second| {
         let s = second.shares.as_ref()?;
@@ -221,26 +230,24 @@ pub(super) fn machine(record: &Record) -> String {
             parts: [s.user, s.system, s.iowait, s.steal, s.idle].into(),
         })
     };
-    let mut out = String::new();
-    for run in &real.seconds {
-        let place = record.runs.iter().find(|r| r.number == run.run).map_or("", |r| &r.place);
-        let bars = run.seconds.iter().filter_map(bar).collect();
-        let words = "what all CPUs did in each second, in percent";
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            out,
-            "<details{}><summary>Run {}: {}</summary>\n{}</details>",
-            if run.run == 0 { " open" } else { "" },
-            run.run,
-            escape(place),
-            cut(bars, "seconds", |bars| charts::stacks(words, "%", &PARTS, bars))
-        );
-    }
-    out
+    let place = |number| record.runs.iter().find(|r| r.number == number).map_or("", |r| &r.place);
+    let words = "what all CPUs did in each second, in percent";
+    Some(html! {
+        @for run in &real.seconds {
+            details open[run.run == 0] {
+                summary { "Run " (run.run) ": " (place(run.run)) }
+                "\n"
+                (cut(run.seconds.iter().filter_map(bar).collect(), "seconds", |bars| {
+                    charts::stacks(words, "%", &PARTS, bars)
+                }))
+            }
+            "\n"
+        }
+    })
 }
 
 /// What waits for each lock were spent on, in seconds; `None` if there were none.
-pub(super) fn waits_by_lock(outcome: &RunOutcome) -> Option<String> {
+pub(super) fn waits_by_lock(outcome: &RunOutcome) -> Option<Markup> {
     let of = |d: &DomainOutcome| -> Vec<Stack> {
         let bar = |l: &LockOutcome| waiting(format!("{}/{}", d.name, l.name), &l.wait_causes);
         d.locks.iter().filter_map(bar).collect()
@@ -258,21 +265,23 @@ fn waiting(label: String, causes: &WaitCauses) -> Option<Stack> {
 }
 
 /// What waits were spent on, in seconds: for each lock, and for each vCPU.
-pub(super) fn waits(outcome: &RunOutcome) -> Option<String> {
+pub(super) fn waits(outcome: &RunOutcome) -> Option<Markup> {
     let of = |d: &DomainOutcome| -> Vec<Stack> {
         let vcpus = d.vcpus.iter().enumerate();
         vcpus.filter_map(|(i, v)| waiting(format!("{}/v{i}", d.name), &v.wait_causes)).collect()
     };
-    let mut out = format!("<h4>By lock</h4>\n{}", waits_by_lock(outcome)?);
-    out += "<h4>By vCPU</h4>\n";
     let words = "what each vCPU waited for, in seconds";
     let vcpus = outcome.domains.iter().flat_map(of).collect();
-    out += &cut(vcpus, "vCPUs", |bars| charts::stacks(words, "s", &causes(), bars));
-    Some(out)
+    Some(html! {
+        h4 { "By lock" } "\n"
+        (waits_by_lock(outcome)?)
+        h4 { "By vCPU" } "\n"
+        (cut(vcpus, "vCPUs", |bars| charts::stacks(words, "s", &causes(), bars)))
+    })
 }
 
 /// The waits for each lock by length, those with the longest waits in all first.
-pub(super) fn histograms(detail: &Detail) -> Option<String> {
+pub(super) fn histograms(detail: &Detail) -> Option<Markup> {
     let mut locks = Vec::new();
     for (d, domain) in detail.outcome.domains.iter().enumerate() {
         for (l, lock) in domain.locks.iter().enumerate() {
@@ -282,22 +291,22 @@ pub(super) fn histograms(detail: &Detail) -> Option<String> {
         }
     }
     locks.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let mut out = String::new();
-    for (_, name, waits) in locks.iter().take(MOST_HISTOGRAMS) {
-        out += &charts::histogram(name, waits);
-    }
-    if locks.len() > MOST_HISTOGRAMS {
-        let _ = writeln!(
-            out,
-            "<p class=\"faint\">The {MOST_HISTOGRAMS} locks with the longest waits in all, of {}.</p>",
-            locks.len()
-        );
-    }
-    (!locks.is_empty()).then_some(out)
+    (!locks.is_empty()).then(|| {
+        html! {
+            @for (_, name, waits) in locks.iter().take(MOST_HISTOGRAMS) {
+                (charts::histogram(name, waits))
+            }
+            @if locks.len() > MOST_HISTOGRAMS {
+                p class="faint" {
+                    "The " (MOST_HISTOGRAMS) " locks with the longest waits in all, of " (locks.len()) "."
+                }
+            }
+        }
+    })
 }
 
 /// The report of a record in words and tables: what `run` prints about a run, what `explain` says of it, or its samples.
-pub(super) fn tables(record: &Record, run: Option<(&Scenario, &RunOutcome)>) -> String {
+pub(super) fn tables(record: &Record, run: Option<(&Scenario, &RunOutcome)>) -> Option<Markup> {
     let mut blocks = Vec::new();
     if let (Kind::Run, Some((scenario, outcome))) = (record.kind, run) {
         blocks = overspin_runs::run::report(scenario, outcome);
@@ -310,6 +319,5 @@ pub(super) fn tables(record: &Record, run: Option<(&Scenario, &RunOutcome)>) -> 
     } else if matches!(record.kind, Kind::Seeds | Kind::Sweep) {
         blocks = explain::many(record);
     }
-    blocks.retain(|b| !matches!(b, overspin_report::Block::Title(_)));
-    super::html::blocks(&blocks, 3)
+    (!blocks.is_empty()).then(|| super::html::blocks(&blocks))
 }

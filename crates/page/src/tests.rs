@@ -4,6 +4,7 @@ use overspin_runs::way::Way;
 
 const SCENARIO: &str = r#"
 name = "</script><b>"
+description = '<b>&"'
 limit = "5ms"
 [host]
 cores = 2
@@ -37,6 +38,7 @@ fn a_page_is_the_same_each_time_and_asks_for_nothing() {
         assert!(!html.contains(word), "{word}");
     }
     assert!(!html.contains("<b>") && html.contains("&lt;/script&gt;&lt;b&gt;"));
+    assert!(html.contains("<p>&lt;b&gt;&amp;&quot; <"));
     // The script of the page; head and columns of the timeline; CSV and record.
     assert_eq!(html.matches("</script>").count(), 5);
     let detail = entry(MOST_SLICES).detail.unwrap();

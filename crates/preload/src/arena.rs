@@ -81,6 +81,21 @@ impl Blocks {
     }
 }
 
+/// Keeps a value for ever. `None` without memory, and while a thread forks: the holder of a mutex must not wait for that
+/// ([`ForkLock::with_unless_closed`]).
+pub(crate) fn keep<T>(value: T) -> Option<&'static T> {
+    let size = block_size(Layout::new::<T>())?;
+    let block = BLOCKS.with_unless_closed(|blocks| blocks.take(size))?.cast::<T>();
+    if block.is_null() {
+        return None;
+    }
+    // SAFETY: the block is large enough, is aligned to its size, and belongs to nobody else.
+    unsafe {
+        block.write(value);
+        Some(&*block)
+    }
+}
+
 // SAFETY: a block is at least as large as requested, and aligned to its size, which is at least the alignment.
 // It is in one place only: with its user, in a list, or in the rest of the chunk. Blocks of a whole chunk or
 // more are aligned to a page; `alloc` checks that this suffices.

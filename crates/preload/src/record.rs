@@ -4,7 +4,8 @@
 //! lock inside. Without a request there is not an instruction more than without this file. What goes past the lock is not
 //! recorded: acquisitions with a time limit that have to wait.
 //!
-//! The holder of the lock writes the record, with plain loads and stores of atomics.
+//! The holder of the lock writes the record, with plain loads and stores of atomics. A mutex takes some 2 KiB, and 1 KiB for
+//! each half of a power of two in which it has durations of a kind.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -15,20 +16,22 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process;
+use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU64};
 
+use overspin_histogram::{BUCKETS, bucket, lower_end};
 use overspin_native::try_thread_id;
 
-use crate::ledger;
 use crate::placed::{Kind, Operation};
 use crate::shadow::Shadow;
 use crate::stats::Place;
 use crate::system::say;
+use crate::{arena, ledger};
 
-/// Buckets of a histogram: 8 of 1 ns, then 4 for each doubling, up to 18 minutes.
-const BUCKETS: usize = 8 + 37 * 4;
+/// Buckets that get their memory together: half a power of two. Most locks use few of them.
+const TOGETHER: usize = 64;
 /// Numbers of threads are below 64 times this.
 const WORDS: usize = 16;
 /// Mutexes of which a thread remembers when it released them. A program that takes more in turn loses some times
@@ -83,11 +86,14 @@ fn now() -> u64 {
     time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
-/// Durations in nanoseconds.
-struct Histogram {
-    counts: [AtomicU64; BUCKETS],
+/// Durations in nanoseconds. A part is null until there is a duration in it. (A `OnceLock` would stay half set in a child that
+/// is forked meanwhile.)
+struct Histogram([AtomicPtr<Buckets>; BUCKETS / TOGETHER]);
+
+struct Buckets {
+    counts: [AtomicU64; TOGETHER],
     /// The sum of the durations in each bucket.
-    sums: [AtomicU64; BUCKETS],
+    sums: [AtomicU64; TOGETHER],
 }
 
 fn add(to: &AtomicU64, by: u64) {
@@ -95,39 +101,55 @@ fn add(to: &AtomicU64, by: u64) {
     to.store(to.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
-fn bucket(ns: u64) -> usize {
-    match ns.checked_ilog2() {
-        Some(octave @ 3..) => {
-            let quarter = (ns >> (octave - 2)) & 3;
-            (8 + (octave as usize - 3) * 4 + quarter as usize).min(BUCKETS - 1)
-        }
-        _ => ns as usize,
-    }
-}
-
-/// The least duration in a bucket.
-fn least(bucket: usize) -> u64 {
-    match bucket.checked_sub(8) {
-        None => bucket as u64,
-        Some(above) => (4 + above as u64 % 4) << (above / 4 + 1),
-    }
-}
-
 impl Histogram {
     const fn new() -> Self {
-        Self {
-            counts: [const { AtomicU64::new(0) }; BUCKETS],
-            sums: [const { AtomicU64::new(0) }; BUCKETS],
+        Self([const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS / TOGETHER])
+    }
+
+    /// Its buckets of this part.
+    fn part(&self, part: usize) -> Option<&'static Buckets> {
+        // Acquire: pairs with `record`, for the thread that writes the file.
+        let part = self.0[part].load(Acquire);
+        // SAFETY: it is null, or from `arena::keep` and lives for ever.
+        unsafe { part.as_ref() }
+    }
+
+    /// Counts durations. Those of a part that has no memory yet are lost while a thread forks.
+    fn record(&self, bucket: usize, count: u64, sum: u64) {
+        let bucket = bucket.min(BUCKETS - 1);
+        let (part, i) = (bucket / TOGETHER, bucket % TOGETHER);
+        let buckets = self.part(part).or_else(|| {
+            let zeros = || [const { AtomicU64::new(0) }; TOGETHER];
+            let new = arena::keep(Buckets { counts: zeros(), sums: zeros() })?;
+            // Only the holder of the lock comes here.
+            self.0[part].store(ptr::from_ref(new).cast_mut(), Release);
+            Some(new)
+        });
+        if let Some(buckets) = buckets {
+            add(&buckets.counts[i], count);
+            add(&buckets.sums[i], sum);
         }
     }
 
-    fn record(&self, ns: u64) {
-        add(&self.counts[bucket(ns)], 1);
-        add(&self.sums[bucket(ns)], ns);
+    fn record_one(&self, ns: u64) {
+        self.record(bucket(ns), 1, ns);
     }
 
-    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
-        self.counts.iter().chain(&self.sums)
+    /// The buckets that are not empty, with number and sum of their durations.
+    fn buckets(&self) -> impl Iterator<Item = (usize, u64, u64)> {
+        let parts = (0..self.0.len()).filter_map(|i| Some((i, self.part(i)?)));
+        let all = parts.flat_map(|(i, part)| {
+            let both = part.counts.iter().zip(&part.sums).enumerate();
+            both.map(move |(j, (n, sum))| (i * TOGETHER + j, n.load(Relaxed), sum.load(Relaxed)))
+        });
+        all.filter(|(_, n, _)| *n > 0)
+    }
+
+    fn clear(&self) {
+        let parts = (0..self.0.len()).filter_map(|i| self.part(i));
+        parts
+            .flat_map(|part| part.counts.iter().chain(&part.sums))
+            .for_each(|n| n.store(0, Relaxed));
     }
 }
 
@@ -172,18 +194,18 @@ impl Record {
     }
 
     fn acquisitions(&self) -> u64 {
-        self.wait.counts.iter().map(|count| count.load(Relaxed)).sum()
+        self.wait.buckets().map(|(_, n, _)| n).sum()
     }
 
     /// For the thread that has just got the lock, for which it asked at `asked`.
     fn acquired(&self, asked: u64, contended: bool) {
         let got = if contended { now() } else { asked };
-        let me = std::ptr::from_ref(self).addr();
+        let me = ptr::from_ref(self).addr();
         let left = LEFT.with(|left| left[place(me)].get());
         if left.0 == me {
-            self.outside.record(asked.saturating_sub(left.1));
+            self.outside.record_one(asked.saturating_sub(left.1));
         }
-        self.wait.record(got - asked);
+        self.wait.record_one(got - asked);
         add(&self.contended, contended.into());
         self.first.store(self.first.load(Relaxed).min(got), Relaxed);
         self.last.store(got, Relaxed);
@@ -198,8 +220,8 @@ impl Record {
     /// For the holder, which is about to release the lock.
     fn released(&self) {
         let left = now();
-        self.section.record(left.saturating_sub(self.got.load(Relaxed)));
-        let me = std::ptr::from_ref(self).addr();
+        self.section.record_one(left.saturating_sub(self.got.load(Relaxed)));
+        let me = ptr::from_ref(self).addr();
         LEFT.with(|all| all[place(me)].set((me, left)));
     }
 
@@ -208,14 +230,14 @@ impl Record {
         self.contended.store(0, Relaxed);
         self.first.store(u64::MAX, Relaxed);
         self.last.store(0, Relaxed);
-        let counts = self.histograms().into_iter().flat_map(Histogram::all);
-        counts.chain(&self.threads).for_each(|count| count.store(0, Relaxed));
+        self.threads.iter().for_each(|word| word.store(0, Relaxed));
+        self.histograms().into_iter().for_each(Histogram::clear);
     }
 
     /// Adds what happened at another mutex, which has ended.
     fn join(&self, other: &Self) {
         for (mine, its) in self.histograms().into_iter().zip(other.histograms()) {
-            mine.all().zip(its.all()).for_each(|(mine, its)| add(mine, its.load(Relaxed)));
+            its.buckets().for_each(|(bucket, n, sum)| mine.record(bucket, n, sum));
         }
         add(&self.mutexes, other.mutexes.load(Relaxed));
         add(&self.contended, other.contended.load(Relaxed));
@@ -258,8 +280,12 @@ impl Ended {
         self.0.iter().map(|(caller, record)| (*caller, &**record))
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
+    /// Forgets everything. The records stay: their buckets never become free.
+    pub(crate) fn clear(&self) {
+        for sum in self.0.values() {
+            sum.clear();
+            sum.mutexes.store(0, Relaxed);
+        }
     }
 }
 
@@ -372,12 +398,8 @@ fn json(request: &Request, lock: &str, records: &[(usize, usize, &Record)]) -> S
         for (name, histogram) in
             [("section", &record.section), ("wait", &record.wait), ("outside", &record.outside)]
         {
-            let load = |(bucket, (n, sum)): (usize, (&AtomicU64, &AtomicU64))| {
-                let n = n.load(Relaxed);
-                (n > 0).then(|| format!("[{}, {n}, {}]", least(bucket), sum.load(Relaxed)))
-            };
-            let both = histogram.counts.iter().zip(&histogram.sums).enumerate();
-            let buckets: Vec<String> = both.filter_map(load).collect();
+            let text = |(bucket, n, sum)| format!("[{}, {n}, {sum}]", lower_end(bucket));
+            let buckets: Vec<String> = histogram.buckets().map(text).collect();
             let _ = write!(out, ",\n      \"{name}\": [{}]", buckets.join(", "));
         }
         out.push_str("\n    }");

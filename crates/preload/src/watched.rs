@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize};
 use std::time::Duration;
 
 use overspin_locks::{
-    AtomicCell, Budget, Platform, RawLock, WrappedCell, for_each_lock, forward_platform,
+    AtomicCell, Budget, Platform, RawLock, Waiters, WrappedCell, for_each_lock, forward_platform,
 };
 use overspin_native::Threads;
 
@@ -43,34 +43,22 @@ fn waited(rounds: u32) {
     }
 }
 
-/// A cell of the machine whose waiters look around.
+/// The platform.
 #[derive(Debug)]
-#[repr(transparent)]
-pub(crate) struct Watched<A>(A);
+pub(crate) struct WatchedThreads;
 
-impl<A: AtomicCell> WrappedCell for Watched<A> {
-    type Inner = A;
-
+/// Waiters look around.
+impl Waiters for WatchedThreads {
     #[inline]
-    fn wrap(inner: A) -> Self {
-        Self(inner)
-    }
-
-    #[inline]
-    fn inner(&self) -> &A {
-        &self.0
-    }
-
-    #[inline]
-    fn spin(
-        &self,
-        until: impl Fn(A::Value) -> bool + Copy,
+    fn spin<C: AtomicCell>(
+        cell: &C,
+        until: impl Fn(C::Value) -> bool + Copy,
         budget: Budget,
-    ) -> Result<A::Value, A::Value> {
+    ) -> Result<C::Value, C::Value> {
         let (mut evaluations, mut since_look) = (0u32, 0u32);
         let result = loop {
             // Acquire: `spin_until` promises it.
-            let value = self.0.load(Acquire);
+            let value = cell.load(Acquire);
             if until(value) {
                 break Ok(value);
             }
@@ -94,10 +82,6 @@ impl<A: AtomicCell> WrappedCell for Watched<A> {
     }
 }
 
-/// The platform.
-#[derive(Debug)]
-pub(crate) struct WatchedThreads;
-
 impl Platform for WatchedThreads {
     // Not `paravirtual`: nobody sets that branch here.
     forward_platform!(
@@ -105,10 +89,10 @@ impl Platform for WatchedThreads {
         except cells, poll, paravirtual, yield_now, yield_if_cheap, nap
     );
 
-    type U8 = Watched<AtomicU8>;
-    type U16 = Watched<AtomicU16>;
-    type U32 = Watched<AtomicU32>;
-    type Usize = Watched<AtomicUsize>;
+    type U8 = WrappedCell<AtomicU8, Self>;
+    type U16 = WrappedCell<AtomicU16, Self>;
+    type U32 = WrappedCell<AtomicU32, Self>;
+    type Usize = WrappedCell<AtomicUsize, Self>;
 
     fn poll() {
         while Threads::poll_for(SLEEP) {
@@ -117,7 +101,7 @@ impl Platform for WatchedThreads {
     }
 
     fn wait(cell: &Self::U32, value: u32) {
-        while Threads::wait_for(&cell.0, value, SLEEP) {
+        while Threads::wait_for(cell.inner(), value, SLEEP) {
             bypass::look();
         }
     }

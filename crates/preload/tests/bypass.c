@@ -6,20 +6,11 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#define CHECK(what)                                                                     \
-    do {                                                                                \
-        if (!(what)) {                                                                  \
-            fprintf(stderr, "%s:%d: %s: failed\n", __FILE__, __LINE__, #what);          \
-            _exit(1);                                                                   \
-        }                                                                               \
-    } while (0)
+#include "check.h"
 
 static int (*past_lock)(pthread_mutex_t *);
 static int (*past_unlock)(pthread_mutex_t *);

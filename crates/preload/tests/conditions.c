@@ -1,26 +1,16 @@
 /* Waits and signals in all ways that POSIX allows. What it prints must be the same with and without the library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#define CHECK(what)                                                                    \
-    do {                                                                               \
-        if (!(what)) {                                                                 \
-            fprintf(stderr, "line %d: %s is false (errno %d)\n", __LINE__, #what, errno); \
-            _exit(1);                                                                  \
-        }                                                                              \
-    } while (0)
+#include "check.h"
 
 typedef void *body(void *);
 static int rounds;
@@ -29,15 +19,6 @@ static pthread_t start(body *what, void *arg) {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, what, arg) == 0);
     return thread;
-}
-
-static struct timespec in_ms(clockid_t clock, long ms) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    t.tv_nsec += ms * 1000000;
-    t.tv_sec += t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
-    return t;
 }
 
 /* All threads go through a door together, each exactly once in a round. The door's condition variable is freed as soon

@@ -2,26 +2,16 @@
  * part. Each prints a line and exits with 0 on success; a failure prints its place. The output does not depend on the
  * implementation of the mutexes. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include "check.h"
 #include "with_record.h"
-
-#define CHECK(what)                                                                     \
-    do {                                                                                \
-        if (!(what)) {                                                                  \
-            fprintf(stderr, "%s:%d: %s: failed\n", __FILE__, __LINE__, #what);          \
-            _exit(1);                                                                   \
-        }                                                                               \
-    } while (0)
 
 enum { THREADS = 4 };
 static int rounds = 300;

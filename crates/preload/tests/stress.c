@@ -2,38 +2,18 @@
  * with 0 on success; a failure prints its place. The output does not depend on the implementation of the
  * mutexes, so that runs with and without the library can be compared. */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "check.h"
 #include "with_record.h"
-
-#define CHECK(what)                                                                     \
-    do {                                                                                \
-        if (!(what)) {                                                                  \
-            fprintf(stderr, "%s:%d: %s: failed\n", __FILE__, __LINE__, #what);          \
-            _exit(1);                                                                   \
-        }                                                                               \
-    } while (0)
 
 enum { THREADS = 4 };
 static int rounds = 300;
-
-static struct timespec in_ms(clockid_t clock, long ms) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    t.tv_nsec += ms * 1000000;
-    t.tv_sec += t.tv_nsec / 1000000000;
-    t.tv_nsec %= 1000000000;
-    return t;
-}
 
 /* Whether mutexes get their locks at once, by a wait with them. */
 static int with_lock;

@@ -2,13 +2,17 @@
 
 #![forbid(unsafe_code)]
 
+mod axis;
 mod chart;
 mod curves;
 mod numbers;
 mod screen;
+pub mod svg;
 
-pub use chart::{Bar, PUBLISHED, Panel, Row, SIMULATED, escape, nice, picture, text_at, tick};
+pub use axis::{Axis, tick};
+pub use chart::{Bar, Panel, Row, picture};
 pub use curves::{At, Curve, Horizontal, Plot, curves};
+pub use maud::Markup;
 pub use numbers::{micros, percent, seconds, share, short, short_integer, tenths, two_digits};
 pub use screen::Screen;
 

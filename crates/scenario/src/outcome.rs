@@ -304,8 +304,8 @@ pub struct LockOutcome {
     pub wait_max: Picos,
     /// `wait_total` by cause; the sum is the same.
     pub wait_causes: WaitCauses,
-    /// Half of all acquisitions, contended or not, waited for at most this long (to two digits; never more
-    /// than `wait_max`).
+    /// Half of all acquisitions, contended or not, waited for at most this long (at most 1/128 too long, and
+    /// never longer than `wait_max`).
     #[serde(default)]
     pub wait_p50: Picos,
     /// 99 % of them waited for at most this long.
@@ -360,7 +360,7 @@ pub struct LatencyOutcome {
     pub total: Picos,
     /// The longest wait.
     pub max: Picos,
-    /// Half of them took at most this long (to two digits; never more than `max`).
+    /// Half of them took at most this long (at most 1/128 too long, and never longer than `max`).
     pub p50: Picos,
     /// 99 % of them took at most this long.
     pub p99: Picos,

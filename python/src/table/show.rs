@@ -5,8 +5,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
+use maud::html;
 use overspin_report::short;
-use std::fmt::Write;
 
 /// Rows that are shown at the beginning and at the end of a long table.
 const ENDS: usize = 10;
@@ -128,24 +128,28 @@ pub(super) fn text(table: &Table) -> String {
 
 /// As an HTML table, with the size below.
 pub(super) fn html(table: &Table) -> String {
-    let escape = overspin_page::escape;
     let columns = table.batch.columns();
-    let align = |column: &ArrayRef| if is_number(column) { "right" } else { "left" };
-    let mut out = String::from("<div style=\"overflow-x:auto\"><table><thead><tr>");
-    for (i, column) in columns.iter().enumerate() {
-        let (align, heading) = (align(column), escape(&heading(table, i)));
-        let _ = write!(out, "<th style=\"text-align:{align}\">{heading}</th>");
-    }
-    out += "</tr></thead><tbody>\n";
-    for row in rows(table) {
-        out += "<tr>";
-        for column in columns {
-            let cell = row.map_or_else(|| "…".into(), |row| cell(column, row));
-            let _ =
-                write!(out, "<td style=\"text-align:{}\">{}</td>", align(column), escape(&cell));
+    let style = |column| if is_number(column) { "text-align:right" } else { "text-align:left" };
+    let cell_of =
+        |column, row: Option<usize>| row.map_or_else(|| "…".into(), |row| cell(column, row));
+    let html = html! {
+        div style="overflow-x:auto" {
+            table {
+                thead {
+                    tr {
+                        @for (i, column) in columns.iter().enumerate() {
+                            th style=(style(column)) { (heading(table, i)) }
+                        }
+                    }
+                }
+                tbody {
+                    @for row in rows(table) {
+                        "\n" tr { @for column in columns { td style=(style(column)) { (cell_of(column, row)) } } }
+                    }
+                }
+            }
         }
-        out += "</tr>\n";
-    }
-    let _ = write!(out, "</tbody></table></div>\n<p>{}</p>\n", size(table));
-    out
+        "\n" p { (size(table)) } "\n"
+    };
+    html.0
 }

@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use loom::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use overspin_locks::ticket::{self, TicketWord};
-use overspin_locks::{AtomicCell, Budget, LockInfo};
+use overspin_locks::{AtomicCell, Budget, LockInfo, spin_with};
 
 use super::world::{Point, world};
 use crate::Mutation;
@@ -170,18 +170,7 @@ macro_rules! loom_cell {
                 until: impl Fn($value) -> bool,
                 budget: Budget,
             ) -> Result<$value, $value> {
-                let mut evaluations = 0;
-                loop {
-                    let value = self.load(Ordering::Acquire);
-                    if until(value) {
-                        return Ok(value);
-                    }
-                    if let Budget::Iterations(limit) = budget {
-                        evaluations += 1;
-                        if evaluations >= limit {
-                            return Err(value);
-                        }
-                    }
+                spin_with(self, &until, budget, || {
                     world().interrupt(Some(Point::Spin));
                     // With a budget, the next look counts whatever it finds.
                     let bounded = budget != Budget::Forever;
@@ -189,7 +178,7 @@ macro_rules! loom_cell {
                         world().may_wait();
                     }
                     world().wait(|| bounded || until($wrap(self.0.newest.get())));
-                }
+                })
             }
         }
     };

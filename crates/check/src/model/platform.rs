@@ -7,17 +7,17 @@
 //! **Mutations.** A bug is put in at this boundary, not into a copy of the lock. So the checks run
 //! the shipped code with a bug, not something like it.
 
-use std::fmt::Debug;
 use std::rc::Rc;
 
 use loom::sync::atomic::Ordering;
 use overspin_locks::condvar::{Parking, Waiter};
-use overspin_locks::{AtomicCell, Bug, CpuId, Note, Platform, WakeAll};
+use overspin_locks::{AtomicCell, Bug, CpuId, Note, Platform, WakeAll, forward_platform};
 
 use super::cells::{LoomU8, LoomU16, LoomU32, LoomUsize};
 use super::world::{Point, cpu, set_cpu, world};
 use crate::Mutation;
 use crate::asked::{Watch, Watches};
+use crate::threads::StdPlatform;
 
 /// Bytes from one place of a lock in hash tables to the next.
 const PLACE: usize = 16;
@@ -70,12 +70,8 @@ impl Platform for LoomPlatform {
     type U16 = LoomU16;
     type U32 = LoomU32;
     type Usize = LoomUsize;
-    type Slots<T: Debug + 'static> = Box<[T]>;
     type IrqState = bool;
-
-    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Box<[T]> {
-        (0..len).map(init).collect()
-    }
+    forward_platform!(StdPlatform, only slots);
 
     fn cpu_id() -> CpuId {
         cpu()
@@ -99,12 +95,12 @@ impl Platform for LoomPlatform {
     }
 
     fn irq_save() -> bool {
-        world().here().irqs_on.replace(false)
+        !world().here().irqs_off.replace(true)
     }
 
     fn irq_restore(state: bool) {
         let world = world();
-        world.here().irqs_on.set(state);
+        world.here().irqs_off.set(!state);
         world.interrupt(None);
     }
 
@@ -247,7 +243,7 @@ impl Platform for LoomPlatform {
 
 impl Watches for LoomPlatform {
     fn irqs_on() -> bool {
-        world().here().irqs_on.get()
+        !world().here().irqs_off.get()
     }
 
     fn tries<R>(try_lock: impl FnOnce() -> R) -> R {

@@ -49,10 +49,11 @@ pub enum Point {
 
 type Deferred = Box<dyn FnOnce()>;
 
+#[derive(Default)]
 pub(super) struct Cpu {
     pub(super) latch: AtomicBool,
     pub(super) newest_latch: Cell<bool>,
-    pub(super) irqs_on: Cell<bool>,
+    pub(super) irqs_off: Cell<bool>,
     /// The number of nested handlers that run on it.
     pub(super) level: Cell<usize>,
     pub(super) tries: Tries,
@@ -140,26 +141,9 @@ pub fn set_cpu(cpu: CpuId) {
 impl World {
     /// Starts an execution. Call it first in each model.
     pub fn install(cpus: usize, mutation: Mutation) {
-        let cpu = |_| Cpu {
-            latch: AtomicBool::new(false),
-            newest_latch: Cell::new(false),
-            irqs_on: Cell::new(true),
-            level: Cell::new(0),
-            tries: Tries::default(),
-            irq: RefCell::new(None),
-            spurious_wakes: Cell::new(0),
-            weak_failures: Cell::new(0),
-            polls: Cell::new(false),
-            deferred: RefCell::new(Vec::new()),
-            cleared: Cell::new(false),
-            leaving: Cell::new(false),
-            waits_at: Cell::new(0),
-            note: Cell::default(),
-            waiter: OnceCell::new(),
-        };
         WORLD.set(Some(Rc::new(Self {
             mutation,
-            cpus: (0..cpus).map(cpu).collect(),
+            cpus: (0..cpus).map(|_| Cpu::default()).collect(),
             yields: Cell::new(0),
             watch: Rc::default(),
             free_probe: RefCell::new(None),
@@ -295,17 +279,17 @@ impl World {
     /// Takes the armed interrupt, if this is its point.
     pub fn interrupt(&self, at: Option<Point>) {
         let cpu = self.here();
-        if !cpu.irqs_on.get() {
+        if cpu.irqs_off.get() {
             return;
         }
         let due = cpu.irq.borrow_mut().take_if(|(point, _)| at.is_none_or(|at| at == *point));
         if let Some((_, handler)) = due {
-            cpu.irqs_on.set(false);
+            cpu.irqs_off.set(true);
             cpu.level.set(cpu.level.get() + 1);
             handler();
-            assert!(!cpu.irqs_on.get(), "an interrupt handler ends with interrupts on");
+            assert!(cpu.irqs_off.get(), "an interrupt handler ends with interrupts on");
             cpu.level.set(cpu.level.get() - 1);
-            cpu.irqs_on.set(true);
+            cpu.irqs_off.set(false);
         }
     }
 

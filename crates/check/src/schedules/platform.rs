@@ -3,14 +3,13 @@
 //! **Places** of locks in hash tables are random. Places computed from addresses would differ from run to
 //! run, and so would the schedules of a seed.
 //!
-//! **Hints** (`preempted`, `preemption_pending`, `time_to_preempt`) have random values, which must not harm
-//! any lock.
+//! **Hints** (`processor`, `preempted`, `preemption_pending`, `time_to_preempt`, `yield_is_dear`) have random values, which
+//! must not harm any lock.
 
-use std::fmt::Debug;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{self, Relaxed, Release};
 
-use overspin_locks::{Bug, CpuId, Note, Platform};
+use overspin_locks::{Bug, CpuId, Note, Platform, forward_platform};
 use shuttle::rand::{Rng, thread_rng};
 
 use super::cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
@@ -18,6 +17,7 @@ use super::one_in;
 use super::world::{Cpu, Waits, world};
 use crate::Mutation;
 use crate::asked::{Watch, Watches};
+use crate::threads::StdPlatform;
 
 /// A sleep with a time limit lasts for fewer points where another CPU may go on.
 const TURNS_OF_A_TIMED_SLEEP: u32 = 32;
@@ -41,12 +41,8 @@ impl Platform for SchedulePlatform {
     type U16 = ScheduleU16;
     type U32 = ScheduleU32;
     type Usize = ScheduleUsize;
-    type Slots<T: Debug + 'static> = Box<[T]>;
     type IrqState = bool;
-
-    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Box<[T]> {
-        (0..len).map(init).collect()
-    }
+    forward_platform!(StdPlatform, only slots);
 
     fn cpu_id() -> CpuId {
         world().first + world().me()
@@ -148,6 +144,10 @@ impl Platform for SchedulePlatform {
 
     fn numa_node() -> usize {
         Self::cpu_id() % world().numa_nodes.get()
+    }
+
+    fn processor() -> usize {
+        one_in(HINT_ONE_IN).into()
     }
 
     fn preempted(_: CpuId) -> bool {

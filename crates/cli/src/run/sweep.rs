@@ -82,7 +82,7 @@ pub(super) fn many(job: &Job<'_>, sweep: &Sweep) -> Result<Verdict, Failure> {
     }
     files.write(|| record.clone())?;
     if let Some(svg) = svg {
-        svg.finish_with(&sweep::curves(sweep, &outcome))?;
+        svg.finish_with(&sweep::curves(sweep, &outcome).0)?;
     }
     job.print(&sweep::report(&outcome))?;
     if let Some(page) = page {

@@ -178,7 +178,8 @@ impl Attribution {
             Moment::LockReleased { vcpu, lock, contended: true } => {
                 let domain = self.vcpus[vcpu as usize].domain;
                 let lock = lock_of(&mut self.locks, domain, lock);
-                if lock.contended {
+                // Another vCPU may have told already that it has taken it.
+                if lock.contended && lock.holder == vcpu {
                     lock.clock().release(&self.waits, at);
                 }
             }

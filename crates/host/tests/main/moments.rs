@@ -165,6 +165,36 @@ fn two_observers_are_told_the_same_and_nobody_is_told_nothing() {
     assert_eq!(None::<Vec<Timed>>.interest(), Interest::NOTHING);
 }
 
+#[test]
+fn what_cannot_be_reaches_no_observer() {
+    let mut moments = preempted_holder();
+    let nobody_has_it = Moment::LockReleased { vcpu: 1, lock: 1, contended: true };
+    moments.insert(3, Timed { at: 2 * US, moment: nobody_has_it });
+    let mut told: Vec<Timed> = Vec::new();
+    run(&Played(moments), &scenario(), 1, &mut told, &()).unwrap();
+    assert_eq!(told, preempted_holder());
+}
+
+/// The clocks of two CPUs may differ, and then the next section begins before the last one ends.
+#[test]
+fn a_late_release_is_not_the_release_of_the_next_holder() {
+    let lock = 0;
+    let wait = |vcpu| Moment::LockWait { vcpu, lock, holder: Some(0), releasing: false };
+    let acquired = |vcpu| Moment::LockAcquired { vcpu, lock, contended: true };
+    let released = Moment::LockReleased { vcpu: 0, lock, contended: true };
+    let mut scenario = scenario();
+    scenario.domains[0].vcpus = 3;
+    let mut attribution = Attribution::new(&scenario);
+    for vcpu in 0..3 {
+        attribution.record(Picos::ZERO, &Moment::Runs { vcpu, pcpu: vcpu });
+    }
+    for (at, moment) in [(1, wait(1)), (1, wait(2)), (2, acquired(1)), (3, released)] {
+        assert!(attribution.record(US * at, &moment).is_none_or(|causes| causes.total() == US));
+    }
+    let causes = attribution.record(9 * US, &acquired(2)).expect("it has waited");
+    assert_eq!(causes, WaitCauses { holder_running: 8 * US, ..WaitCauses::default() });
+}
+
 /// Moments outside its interest make no difference to attribution.
 #[test]
 fn attribution_needs_only_what_it_is_interested_in() {

@@ -5,42 +5,29 @@ use alloc::boxed::Box;
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering, fence};
 use overspin_guest_abi::{NEVER, event, port};
-use overspin_locks::{AtomicCell, Budget, CpuId, Platform, WrappedCell};
+use overspin_locks::{AtomicCell, Budget, CpuId, Platform, Waiters, WrappedCell};
 
-/// A cell that notices when a vCPU begins to wait.
+/// This guest.
 #[derive(Debug)]
-#[repr(transparent)]
-pub struct Cell<A>(A);
+pub struct Guest;
 
-impl<A: AtomicCell> WrappedCell for Cell<A> {
-    type Inner = A;
+/// Cells notice when a vCPU begins to wait.
+impl Waiters for Guest {
     #[inline]
-    fn wrap(inner: A) -> Self {
-        Self(inner)
-    }
-    #[inline]
-    fn inner(&self) -> &A {
-        &self.0
-    }
-    #[inline]
-    fn spin(
-        &self,
-        until: impl Fn(A::Value) -> bool + Copy,
+    fn spin<C: AtomicCell>(
+        cell: &C,
+        until: impl Fn(C::Value) -> bool + Copy,
         budget: Budget,
-    ) -> Result<A::Value, A::Value> {
-        if let value = self.0.load(Ordering::Acquire)
+    ) -> Result<C::Value, C::Value> {
+        if let value = cell.load(Ordering::Acquire)
             && until(value)
         {
             return Ok(value);
         }
         waiting::begins();
-        self.0.spin_until(until, budget)
+        cell.spin_until(until, budget)
     }
 }
-
-/// This guest.
-#[derive(Debug)]
-pub struct Guest;
 
 /// On which word a vCPU sleeps in [`Platform::wait`]; 0: on none.
 fn sleeps_on(id: usize) -> &'static core::sync::atomic::AtomicU64 {
@@ -48,10 +35,10 @@ fn sleeps_on(id: usize) -> &'static core::sync::atomic::AtomicU64 {
 }
 
 impl Platform for Guest {
-    type U8 = Cell<AtomicU8>;
-    type U16 = Cell<AtomicU16>;
-    type U32 = Cell<AtomicU32>;
-    type Usize = Cell<AtomicUsize>;
+    type U8 = WrappedCell<AtomicU8, Self>;
+    type U16 = WrappedCell<AtomicU16, Self>;
+    type U32 = WrappedCell<AtomicU32, Self>;
+    type Usize = WrappedCell<AtomicUsize, Self>;
     type Slots<T: Debug + 'static> = Box<[T]>;
     /// Whether upcalls were masked.
     type IrqState = bool;
@@ -127,7 +114,7 @@ impl Platform for Guest {
         // With both pairs in one order, one of them sees the other.
         sleeps_on(me).store(address, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        if cell.0.load(Ordering::SeqCst) == value {
+        if cell.load(Ordering::SeqCst) == value {
             waiting::sleeps();
             cpu::page().deadline.store(NEVER, Ordering::Relaxed);
             // If the event came before this call, the call returns at once.

@@ -3,11 +3,11 @@
 use super::measure::{Advice, AdvisedPoint};
 use super::plan::Group;
 use super::verdict::ends;
-use overspin_report::{Bar, Panel, Row};
+use overspin_report::{Bar, Markup, Panel, Row};
 
 /// An SVG file with two panels.
 #[must_use]
-pub fn picture(advice: &Advice) -> String {
+pub fn picture(advice: &Advice) -> Markup {
     let question = &advice.question;
     let title = format!(
         "{} guests of {} vCPUs that run {}, with {} on {}",

@@ -118,7 +118,7 @@ fn the_template_is_a_scenario_of_its_own() {
 #[test]
 fn the_picture_has_a_row_for_each_ratio() {
     let advice = answer(&Question { schedulers: vec!["credit".into()], ..question(Work::Locks) });
-    let svg = picture(&advice);
+    let svg = picture(&advice).0;
     assert!(svg.starts_with("<svg") && svg.contains("2.0:1, 2 pCPUs (yours)"), "{svg}");
     assert_eq!(svg.matches("pCPUs").count(), 2 * advice.of(Group::Curve).count());
 }

@@ -1,5 +1,6 @@
 //! A recording of `overspin exec --record`.
 
+use overspin_histogram::bucket;
 use overspin_located::LocatedError;
 use serde::Deserialize;
 
@@ -53,8 +54,8 @@ pub struct Mutex {
     pub outside: Histogram,
 }
 
-/// Durations in buckets, in ascending order. A bucket is its least duration, how many there are, and their sum. It ends
-/// 25 % above its begin, or 1 ns above.
+/// Durations in buckets, in ascending order. A bucket is its least duration, how many there are, and their sum. Its width
+/// is not stated: the first recordings have four buckets for each power of two, later ones 128.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub struct Histogram {
@@ -91,16 +92,12 @@ impl Histogram {
         self.sum() as f64 / self.count().max(1) as f64
     }
 
-    /// The begin of the bucket that has this percentile; 0 without any.
+    /// The duration that all but one in `one_in` do not exceed; 0 without any. All durations of a bucket count as their mean.
     #[must_use]
-    pub fn percentile(&self, percent: u64) -> u64 {
-        let rank = (self.count() * percent).div_ceil(100).max(1);
-        let mut seen = 0;
-        let bucket = self.buckets.iter().find(|(_, n, _)| {
-            seen += n;
-            seen >= rank
-        });
-        bucket.map_or(0, |(least, ..)| *least)
+    pub fn of_all_but(&self, one_in: u64) -> u64 {
+        let mut all = overspin_histogram::Histogram::default();
+        all.add(self.buckets.iter().map(|(_, n, sum)| (bucket(sum / (*n).max(1)), *n)));
+        all.of_all_but(one_in, all.count())
     }
 
     /// The mean of the shortest 99 %. The longest ones are mostly times in which the thread had no CPU.

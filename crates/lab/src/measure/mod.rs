@@ -17,6 +17,9 @@ const RESTLESS: f64 = 0.2;
 
 type Kind = (&'static str, &'static str, fn(&GapsByCause) -> &Histogram);
 
+/// Parts of a power of two that files tell apart.
+const EIGHTHS: u64 = 8;
+
 /// Kinds of gaps: name, description, histogram.
 const KINDS: [Kind; 3] = [
     ("thread", "another thread of this kernel ran", |n| &n.thread),
@@ -121,7 +124,7 @@ fn kinds(noise: &Noise) -> Grid {
     let watched = noise.watched_ns();
     for (name, _, of) in KINDS {
         let all = noise.all(of);
-        let at = |q: f64| us(all.quantile_ns(q) as f64);
+        let at = |one_in: u64| us(all.of_all_but(one_in) as f64);
         grid.row([
             name.into(),
             all.count.to_string(),
@@ -129,9 +132,9 @@ fn kinds(noise: &Noise) -> Grid {
             share(all.time_ns, watched),
             all.mean_ns().map_or_else(|| "-".into(), us),
             all.variation().map_or_else(|| "-".into(), short),
-            at(0.5),
-            at(0.9),
-            at(0.99),
+            at(2),
+            at(10),
+            at(100),
             us(all.max_ns as f64),
         ]);
     }
@@ -140,7 +143,7 @@ fn kinds(noise: &Noise) -> Grid {
 
 fn octaves(all: &Histogram, watched: u64) -> Grid {
     let mut grid = Grid::new(0, &["from us", "to us", "gaps", "time us", "CPU %"]);
-    for bin in all.octaves() {
+    for bin in all.bins(1) {
         grid.row([
             us(bin.from_ns as f64),
             us(bin.to_ns as f64),
@@ -331,7 +334,7 @@ pub fn noise_csv(noise: &Noise) -> String {
     let mut out = "cpu,kind,from_ns,to_ns,count,time_ns,watched_ns\n".to_owned();
     for c in &noise.cpus {
         for (name, _, of) in KINDS {
-            for b in &of(&c.noted).bins {
+            for b in of(&c.noted).bins(EIGHTHS) {
                 let _ = writeln!(
                     out,
                     "{},{name},{},{},{},{},{}",

@@ -1,6 +1,6 @@
 //! Records of `overspin measure noise`.
 
-use crate::measure;
+use crate::measure::{self, EIGHTHS};
 use crate::metric::threads;
 use overspin_native::measure::{Histogram, Noise};
 use overspin_runs::record::{Kind, NoiseConditions, Record, Run};
@@ -53,7 +53,7 @@ fn histogram(record: &mut Record, place: &str, all: &Histogram) {
     record.push(0, place, &threads::GAPS, all.count as f64);
     record.push(0, place, &threads::GAP_TIME, all.time_ns as f64);
     record.push(0, place, &threads::LONGEST, all.max_ns as f64);
-    for bin in &all.bins {
+    for bin in all.bins(EIGHTHS) {
         let place = format!("{place}.{}-{}ns", bin.from_ns, bin.to_ns);
         record.push(0, &place, &threads::BIN_GAPS, bin.count as f64);
         record.push(0, &place, &threads::BIN_TIME, bin.time_ns as f64);

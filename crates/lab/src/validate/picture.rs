@@ -3,63 +3,44 @@
 
 use super::report::columns;
 use super::{Agreement, Compared, Comparison, FigureKind};
-use overspin_report::{escape, short, text_at};
-use std::fmt::Write;
+use maud::{Markup, html};
+use overspin_report::short;
+use overspin_report::svg::{MARGIN, Rows, SAMPLE, Svg, colour, px};
 
-const LABEL: f64 = 230.0;
-const CELL: f64 = 104.0;
+const CELL: f64 = 120.0;
 const GAP: f64 = 14.0;
-const ROW: f64 = 15.0;
-const MARGIN: f64 = 16.0;
+const ROW: f64 = 16.0;
 /// The ends of a cell: this many times, or one over this many times, the measured value.
 const FACTOR: f64 = 2.0;
 /// The ends of a cell of run states, in points from the measured value.
 const POINTS: f64 = 20.0;
-
-fn colour(agreement: Agreement) -> &'static str {
-    match agreement {
-        Agreement::Within => "#0072b2",
-        Agreement::Unclear => "#e69f00",
-        Agreement::Miss => "#d55e00",
-    }
-}
+/// The agreements in the order of the legend, with their colours.
+const LEGEND: [(Agreement, &str, &str); 3] = [
+    (Agreement::Within, "within the goal", colour::BLUE),
+    (Agreement::Unclear, "unclear", colour::ORANGE),
+    (Agreement::Miss, "missed", colour::VERMILLION),
+];
 
 /// An SVG file.
 #[must_use]
-pub fn picture(result: &Comparison) -> String {
+pub fn picture(result: &Comparison) -> Markup {
+    const TITLE: &str = "Simulated beside measured";
     let columns = columns(result);
-    let width = LABEL + columns.len().max(6) as f64 * (CELL + GAP) + MARGIN;
-    let mut out = String::new();
-    let mut y = MARGIN + 18.0;
-    text_at(
-        &mut out,
-        (MARGIN, y),
-        "font-size=\"16\" font-weight=\"bold\"",
-        "Simulated beside measured",
-    );
-    y += 20.0;
-    let mut x = MARGIN;
-    for (agreement, words) in [
-        (Agreement::Within, "within the goal"),
-        (Agreement::Unclear, "unclear"),
-        (Agreement::Miss, "missed"),
-    ] {
-        dot(&mut out, (x + 5.0, y - 4.0), colour(agreement));
-        text_at(&mut out, (x + 14.0, y), "", words);
-        x += 34.0 + 7.0 * words.len() as f64;
-    }
-    y += 18.0;
+    let labels: Vec<String> = result.compared.iter().filter(|c| is_drawn(c)).map(label).collect();
+    let left = Rows::left(labels.iter().map(String::as_str));
+    let width = left + columns.len().max(6) as f64 * (CELL + GAP) + MARGIN;
+    let mut svg = Svg::default();
+    let y = svg.lines("title", TITLE, MARGIN, width) + 10.0;
+    let y = svg.legend(LEGEND.map(|(_, words, _)| words), y, width, |svg, i, (x, y)| {
+        dot(svg, (x + SAMPLE / 2.0, y + 7.0), LEGEND[i].2);
+    });
     let words = "dot and line: simulated, with its 95 % interval; grey: the interval of the measured mean; green: the goal; \
                  an arrow: beyond the scale";
-    text_at(&mut out, (MARGIN, y), "fill=\"#666\"", words);
+    let mut y = svg.lines("faint", words, y, width);
     for kind in FigureKind::ALL {
-        y = panel(&mut out, result, kind, &columns, y + 30.0);
+        y = panel(&mut svg, result, kind, &columns, (left, y), width);
     }
-    let height = y + MARGIN;
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"sans-serif\" \
-         font-size=\"12\" fill=\"#222\">\n<rect width=\"{width:.0}\" height=\"{height:.0}\" fill=\"white\"/>\n{out}</svg>\n"
-    )
+    svg.picture(TITLE, (width, y + MARGIN))
 }
 
 /// Whether the picture has the figure: of the three run states, two say it all.
@@ -67,65 +48,56 @@ fn is_drawn(c: &Compared) -> bool {
     c.metric != "runnable"
 }
 
+/// The row of a figure.
+fn label(c: &Compared) -> String {
+    format!("{}: {}", c.case, c.figure())
+}
+
 /// Draws the figures of a kind below `y`; returns the lower end.
 fn panel(
-    out: &mut String,
+    svg: &mut Svg,
     result: &Comparison,
     kind: FigureKind,
     columns: &[(String, String)],
-    mut y: f64,
+    (left, y): (f64, f64),
+    width: f64,
 ) -> f64 {
     let all: Vec<&Compared> =
         result.compared.iter().filter(|c| c.kind == kind && is_drawn(c)).collect();
-    let mut rows: Vec<(&str, String)> = Vec::new();
-    for c in &all {
-        let row = (c.case.as_str(), c.figure());
+    let mut rows: Vec<String> = Vec::new();
+    for row in all.iter().map(|c| label(c)) {
         if !rows.contains(&row) {
             rows.push(row);
         }
     }
     if rows.is_empty() {
-        return y - 30.0;
+        return y;
     }
-    let title = match kind {
-        FigureKind::State => {
-            format!("{}: -{POINTS} to +{POINTS} points from the measured value", kind.words())
-        }
-        _ => format!("{}: half to twice the measured value", kind.words()),
+    let scale = match kind {
+        FigureKind::State => format!("-{POINTS} to +{POINTS} points from the measured value"),
+        _ => "half to twice the measured value".into(),
     };
-    text_at(out, (MARGIN, y), "font-weight=\"bold\"", &title);
-    y += 18.0;
-    let left = |column: usize| LABEL + column as f64 * (CELL + GAP);
-    for (i, (world, scheduler)) in columns.iter().enumerate() {
-        let words = format!("{world}, {scheduler}");
-        text_at(out, (left(i) + CELL / 2.0, y), "text-anchor=\"middle\" font-size=\"10\"", &words);
-    }
-    y += 8.0;
+    let y = svg.lines("heading", &format!("{}: {scale}", kind.words()), y + 14.0, width) + 26.0;
+    let left_of = |column: usize| left + column as f64 * (CELL + GAP);
     let goal = result.goals.of(kind);
     let [low, high] = match kind {
         FigureKind::State => [-goal, goal].map(|d| place(kind, 50.0, 50.0 + d)),
         _ => [1.0 - goal / 100.0, 1.0 + goal / 100.0].map(|ratio| place(kind, 1.0, ratio)),
     };
     let height = rows.len() as f64 * ROW;
-    for i in 0..columns.len() {
-        // Writing to a String cannot fail, here and below.
-        let _ = writeln!(
-            out,
-            "<rect x=\"{:.1}\" y=\"{y:.1}\" width=\"{CELL}\" height=\"{height:.1}\" fill=\"#f6f6f6\"/>\
-             <rect x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\" fill=\"#d9f0e3\"/>",
-            left(i),
-            left(i) + CELL * low,
-            CELL * (high - low),
-        );
+    for (i, (world, scheduler)) in columns.iter().enumerate() {
+        let x = left_of(i);
+        svg.text("tick", (x + CELL / 2.0, y - 8.0), &format!("{world}, {scheduler}"));
+        svg.rect("#f6f6f6", (x, y), (CELL, height));
+        svg.rect("#d9f0e3", (x + CELL * low, y), (CELL * (high - low), height));
     }
-    for (r, (case, figure)) in rows.iter().enumerate() {
+    for (r, row) in rows.iter().enumerate() {
         let middle = y + (r as f64 + 0.5) * ROW;
-        let style = "text-anchor=\"end\" font-size=\"11\"";
-        text_at(out, (LABEL - 8.0, middle + 4.0), style, &format!("{case}: {figure}"));
-        for c in all.iter().filter(|c| c.case == *case && c.figure() == *figure) {
+        svg.text("label", (left - 8.0, middle + 4.0), row);
+        for c in all.iter().filter(|c| label(c) == *row) {
             let column = columns.iter().position(|(w, s)| *w == c.world && *s == c.scheduler);
             if let Some(column) = column {
-                cell(out, c, left(column), middle);
+                svg.add(&html! { g { title { (hint(c)) } (cell(c, left_of(column), middle)) } });
             }
         }
     }
@@ -150,47 +122,44 @@ fn place(kind: FigureKind, measured: f64, value: f64) -> f64 {
     (0.5 + part / 2.0).clamp(0.0, 1.0)
 }
 
-fn cell(out: &mut String, c: &Compared, left: f64, y: f64) {
-    let base = c.measured.summary.mean;
-    let at = |value: f64| left + CELL * place(c.kind, base, value);
-    let x = at(c.simulated.summary.mean);
-    let hint = format!(
-        "{} {}, {} under {}: simulated {} {}, measured {} {}",
+/// A figure in words.
+fn hint(c: &Compared) -> String {
+    let [simulated, measured] = [&c.simulated, &c.measured].map(|s| short(s.summary.mean));
+    let unit = &c.unit;
+    format!(
+        "{} {}, {} under {}: simulated {simulated} {unit}, measured {measured} {unit}",
         c.case,
         c.figure(),
         c.world,
         c.scheduler,
-        short(c.simulated.summary.mean),
-        c.unit,
-        short(base),
-        c.unit
-    );
-    let _ = writeln!(out, "<g><title>{}</title>", escape(&hint));
-    if let Some(of) = c.measured.interval {
-        let (low, high) = (at(of.low), at(of.high));
-        let _ = writeln!(
-            out,
-            "<rect x=\"{low:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"7\" fill=\"#888\" fill-opacity=\"0.55\"/>",
-            y - 3.5,
-            (high - low).max(1.5),
-        );
-    }
-    let colour = colour(c.agreement);
-    if let Some(of) = c.simulated.interval {
-        let (low, high) = (at(of.low), at(of.high));
-        let _ = writeln!(out, "<path d=\"M{low:.1} {y:.1} H{high:.1}\" stroke=\"{colour}\"/>");
-    }
-    if x <= left || x >= left + CELL {
-        let point = if x <= left { 7.0 } else { -7.0 };
-        let _ = writeln!(out, "<path d=\"M{x:.1} {y:.1} l{point} -4.5 v9 z\" fill=\"{colour}\"/>");
-    } else {
-        dot(out, (x, y), colour);
-    }
-    out.push_str("</g>\n");
+    )
 }
 
-fn dot(out: &mut String, (x, y): (f64, f64), colour: &str) {
-    let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.6\" fill=\"{colour}\"/>");
+fn cell(c: &Compared, left: f64, y: f64) -> Markup {
+    let mut svg = Svg::default();
+    let at = |value: f64| left + CELL * place(c.kind, c.measured.summary.mean, value);
+    let x = at(c.simulated.summary.mean);
+    if let Some(of) = c.measured.interval {
+        let (low, high) = (at(of.low), at(of.high));
+        svg.rect("#bbb", (low, y - 3.5), ((high - low).max(1.5), 7.0));
+    }
+    let colour = LEGEND.iter().find(|l| l.0 == c.agreement).map_or("", |l| l.2);
+    if let Some(of) = c.simulated.interval {
+        let [low, high, y] = [at(of.low), at(of.high), y].map(px);
+        svg.add(&html! { line x1=(low) x2=(high) y1=(y) y2=(y) stroke=(colour) {} });
+    }
+    if x <= left || x >= left + CELL {
+        let point = if x <= left { 7 } else { -7 };
+        let d = format!("M{} {}l{point}-4.5v9z", px(x), px(y));
+        svg.add(&html! { path d=(d) fill=(colour) {} });
+    } else {
+        dot(&mut svg, (x, y), colour);
+    }
+    svg.markup()
+}
+
+fn dot(svg: &mut Svg, (x, y): (f64, f64), colour: &str) {
+    svg.add(&html! { circle cx=(px(x)) cy=(px(y)) r="3.6" fill=(colour) {} });
 }
 
 #[cfg(test)]

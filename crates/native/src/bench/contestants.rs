@@ -173,29 +173,22 @@ impl Locking for Dynamic {
 }
 
 // usync and spin use other versions of `lock_api` than this crate.
-impl Locking for usync::Mutex<()> {
-    fn boxed() -> Box<Self> {
-        Box::new(Self::new(()))
-    }
+macro_rules! guarded {
+    ($($mutex:ty)+) => {$(
+        impl Locking for $mutex {
+            fn boxed() -> Box<Self> {
+                Box::new(Self::new(()))
+            }
 
-    #[inline]
-    fn with(&self, section: impl FnOnce()) {
-        let _guard = self.lock();
-        section();
-    }
+            #[inline]
+            fn with(&self, section: impl FnOnce()) {
+                let _guard = self.lock();
+                section();
+            }
+        }
+    )+};
 }
-
-impl Locking for spin::Mutex<()> {
-    fn boxed() -> Box<Self> {
-        Box::new(Self::new(()))
-    }
-
-    #[inline]
-    fn with(&self, section: impl FnOnce()) {
-        let _guard = self.lock();
-        section();
-    }
-}
+guarded!(usync::Mutex<()> spin::Mutex<()>);
 
 /// The C library's mutex of type `KIND`.
 struct Pthread<const KIND: i32>(UnsafeCell<libc::pthread_mutex_t>);

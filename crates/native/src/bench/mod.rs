@@ -22,6 +22,7 @@ mod plan;
 mod queue;
 mod result;
 mod run;
+mod spread;
 mod thread;
 mod work;
 
@@ -32,7 +33,7 @@ use machine::MachineTime;
 use run::Run;
 
 #[cfg(feature = "world")]
-pub(crate) use result::histogram;
+pub(crate) use spread::Spread;
 pub(crate) use thread::{Usage, precise_sleeps};
 pub(crate) use work::{Clock, Lots, work};
 

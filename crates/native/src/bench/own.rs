@@ -3,7 +3,8 @@
 use overspin_locks::{LockInfo, RawLock, Tuning};
 
 use super::contestants::{Locking, Maker};
-use crate::{MAX_THREADS, Threads};
+use crate::Threads;
+use crate::raw::capacity;
 
 /// A lock from outside the registry.
 #[derive(Clone, Copy, Debug)]
@@ -25,20 +26,21 @@ impl OwnLock {
     }
 }
 
-/// A lock that guards nothing, so its safety needs no promise.
-struct Bare<L: RawLock<Threads>> {
+/// A lock with records of its own, which guards nothing, so its safety needs no promise. With `NOPVSPIN` no thread sleeps
+/// on it.
+pub(super) struct Bare<L: RawLock<Threads>, const NOPVSPIN: bool = false> {
     lock: L,
     shared: L::Shared,
 }
 
-impl<L> Locking for Bare<L>
+impl<L, const NOPVSPIN: bool> Locking for Bare<L, NOPVSPIN>
 where
     L: RawLock<Threads> + Send + Sync + 'static,
     L::Shared: Send + Sync,
 {
     fn boxed() -> Box<Self> {
-        let cpus = MAX_THREADS.min(L::INFO.max_cpus as usize);
-        let shared = L::shared(cpus, Tuning::DEFAULT).unwrap_or_else(|e| {
+        let tuning = Tuning { nopvspin: NOPVSPIN, ..Tuning::DEFAULT };
+        let shared = L::shared(capacity::<Threads, L>(), tuning).unwrap_or_else(|e| {
             panic!("{} refuses the CPUs that it claims to serve: {e}", L::INFO.name)
         });
         Box::new(Self { lock: L::new(), shared })

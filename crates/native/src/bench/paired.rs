@@ -5,7 +5,7 @@
 //! of the machine that lasts longer than a pair affects both alike and cancels out in their ratio. The
 //! pairs of all situations are shuffled, like all runs of this module.
 //!
-//! The branch to the slow path of the release is off. Without features, [`Tuning::nopvspin`] does this: a
+//! The branch to the slow path of the release is off. Without features, [`nopvspin`](overspin_locks::Tuning::nopvspin) does this: a
 //! flag that the release reads. With the feature `static-branch` the code itself does: it has a
 //! no-operation in place of the branch.
 
@@ -14,16 +14,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use overspin_locks::{PvTicket2012, RawLock, Ticket, Tuning};
+use overspin_locks::{PvTicket2012, Ticket};
 
 use super::PlanError;
 use super::case::{Case, Lengths};
-use super::contestants::{Locking, Maker};
+use super::contestants::Maker;
 use super::machine::{self, Warning};
+use super::own::Bare;
 use super::run::Run;
 use super::work::{self, Clock, Lots};
 use crate::Threads;
-use crate::raw::capacity;
 
 /// A plan of paired runs: all combinations are measured.
 #[derive(Clone, Debug)]
@@ -114,8 +114,8 @@ pub fn ticket_against_pv_ticket(
         let lengths = Lengths::new(section, outside, Duration::ZERO, steps_per_ns)?;
         let (case, time, cpus, seed) = (Case::Plain, plan.time, &[][..], lots.draw());
         let run = || Run { clock, case, threads, lengths, time, cpus, seed, place };
-        let ticket = || run().with(Maker::of::<Direct<Ticket<Threads>>>());
-        let paravirtual = || run().with(Maker::of::<Direct<PvTicket2012<Threads>>>());
+        let ticket = || run().with(Maker::of::<Bare<Ticket<Threads>, true>>());
+        let paravirtual = || run().with(Maker::of::<Bare<PvTicket2012<Threads>, true>>());
         let pair = if lots.up_to(1) == 0 {
             let first = ticket()?;
             [first, paravirtual()?]
@@ -135,31 +135,6 @@ pub fn ticket_against_pv_ticket(
         patched_branch: cfg!(feature = "static-branch"),
         points: points.collect(),
     })
-}
-
-/// A lock with records of its own and nothing around it. No thread sleeps on it.
-struct Direct<L: RawLock<Threads>> {
-    lock: L,
-    shared: L::Shared,
-}
-
-impl<L: RawLock<Threads> + Sync + 'static> Locking for Direct<L>
-where
-    L::Shared: Sync,
-{
-    fn boxed() -> Box<Self> {
-        let tuning = Tuning { nopvspin: true, ..Tuning::DEFAULT };
-        let shared = L::shared(capacity::<Threads, L>(), tuning)
-            .expect("no more CPUs than the lock's own limit");
-        Box::new(Self { lock: L::new(), shared })
-    }
-
-    #[inline]
-    fn with(&self, section: impl FnOnce()) {
-        let token = self.lock.lock(&self.shared);
-        section();
-        self.lock.unlock(&self.shared, token);
-    }
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
-
 use super::Warning;
 use super::case::Case;
+use super::spread::Spread;
 
 /// The results of a plan.
 #[derive(Clone, Debug)]
@@ -54,7 +53,7 @@ pub struct Point {
     pub samples: Vec<Sample>,
 }
 
-/// Waits, in nanoseconds. Percentiles are exact to 1 %.
+/// Waits, in nanoseconds. Percentiles are at most 1/128 too long.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
     /// Median.
@@ -70,9 +69,9 @@ pub struct Waits {
 }
 
 impl Waits {
-    pub(super) fn of(histogram: &Histogram<u64>) -> Self {
-        let at = |quantile| histogram.value_at_quantile(quantile);
-        Self { p50: at(0.5), p90: at(0.9), p99: at(0.99), p99_9: at(0.999), max: histogram.max() }
+    pub(super) fn of(all: &Spread) -> Self {
+        let [p50, p90, p99, p99_9] = [2, 10, 100, 1000].map(|one_in| all.of_all_but(one_in));
+        Self { p50, p90, p99, p99_9, max: all.max }
     }
 }
 
@@ -171,9 +170,4 @@ pub(super) fn point(
         voluntary_switches: median(&|s| s.per_second(s.voluntary_switches as f64)),
         samples,
     }
-}
-
-/// Creates a histogram from 1 ns to some minutes.
-pub(crate) fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 1_000_000_000_000, 2).expect("the bounds are in order")
 }

@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-
 use super::PlanError;
 use super::case::{BURST, Case, Lengths, SHARED_LINES, Zipf};
 use super::contestants::{Contestant, Maker};
 use super::queue::Queue;
-use super::result::{Sample, Waits, histogram};
+use super::result::{Sample, Waits};
+use super::spread::Spread;
 use super::thread::{Usage, pin, precise_sleeps};
 use super::work::{Clock, Lots, work};
 
@@ -56,7 +55,7 @@ fn add(lines: &[Line]) {
 /// The result of one thread of a run.
 struct Worked {
     acquisitions: u64,
-    waits: Histogram<u64>,
+    waits: Spread,
     usage: Usage,
 }
 
@@ -118,10 +117,8 @@ impl Run<'_> {
         });
         let worked =
             worked.map_err(|source| PlanError::Cpus { cpus: self.cpus.to_vec(), source })?;
-        let mut waits = histogram();
-        for thread in &worked {
-            waits.add(&thread.waits).expect("all have the same bounds");
-        }
+        let mut waits = Spread::default();
+        worked.iter().for_each(|thread| waits.add(&thread.waits));
         let sum = |of: &dyn Fn(&Usage) -> u64| worked.iter().map(|thread| of(&thread.usage)).sum();
         let sample = Sample {
             place: self.place,
@@ -254,7 +251,7 @@ impl Run<'_> {
 
     /// Repeats an acquisition until the run is over.
     fn repeat(&self, phase: &AtomicU32, acquire: impl Fn() -> Asked) -> Worked {
-        let mut waits = histogram();
+        let mut waits = Spread::default();
         let mut acquisitions = 0;
         let mut usage = None;
         loop {
@@ -265,7 +262,7 @@ impl Run<'_> {
             }
             let usage = usage.get_or_insert_with(Usage::now);
             // A wait that outlasts the run counts as a wait, but not as an acquisition within its time.
-            waits.saturating_record(self.clock.ns(asked.from, asked.until));
+            waits.record(self.clock.ns(asked.from, asked.until));
             if phase == STOP {
                 return Worked { acquisitions, waits, usage: Usage::now().since(*usage) };
             }
@@ -301,7 +298,7 @@ fn uncontended(lock: &dyn Contestant, phase: &AtomicU32) -> Worked {
             _ => {
                 let now = Usage::now();
                 let usage = now.since(usage.unwrap_or(now));
-                return Worked { acquisitions, waits: histogram(), usage };
+                return Worked { acquisitions, waits: Spread::default(), usage };
             }
         }
     }

@@ -1,13 +1,9 @@
-//! Histograms of durations. A bin is an eighth of an octave wide, so a duration is known to an eighth; sums
-//! are exact.
+//! Histograms of durations with sums.
 
-use serde::Serialize;
-
-/// Bins per octave, as a power of two.
-const SUB_BITS: u32 = 3;
+use overspin_histogram::{bucket, lower_end};
 
 /// Durations from `from_ns` up to but excluding `to_ns`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bin {
     /// Lower end, nanoseconds.
     pub from_ns: u64,
@@ -20,7 +16,7 @@ pub struct Bin {
 }
 
 /// A histogram of durations.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
     /// Number of durations.
     pub count: u64,
@@ -29,48 +25,38 @@ pub struct Histogram {
     /// The longest, nanoseconds.
     pub max_ns: u64,
     /// Sum of the squares, square nanoseconds.
-    #[serde(skip)]
     squares: f64,
-    /// Bins that are not empty, in order.
-    pub bins: Vec<Bin>,
-}
-
-/// Returns the ends of the bin of `ns`.
-fn ends(ns: u64) -> (u64, u64) {
-    // Durations below the number of bins per octave have a bin each.
-    let shift = ns.checked_ilog2().unwrap_or(0).saturating_sub(SUB_BITS);
-    let from = ns >> shift << shift;
-    (from, from.saturating_add(1 << shift))
+    counts: overspin_histogram::Histogram,
+    /// Sums, by bucket.
+    times: Vec<u64>,
 }
 
 impl Histogram {
     /// Counts a duration.
     pub fn record(&mut self, ns: u64) {
-        let (from_ns, to_ns) = ends(ns);
-        self.add(Bin { from_ns, to_ns, count: 1, time_ns: ns });
+        self.count += 1;
+        self.time_ns += ns;
         self.max_ns = self.max_ns.max(ns);
         self.squares += (ns as f64).powi(2);
+        self.counts.record(ns);
+        self.add_time(bucket(ns), ns);
     }
 
     /// Counts all of `other`.
     pub fn merge(&mut self, other: &Self) {
-        for bin in &other.bins {
-            self.add(*bin);
-        }
+        self.count += other.count;
+        self.time_ns += other.time_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
         self.squares += other.squares;
+        self.counts.add(other.counts.buckets());
+        other.times.iter().enumerate().for_each(|(bucket, ns)| self.add_time(bucket, *ns));
     }
 
-    fn add(&mut self, bin: Bin) {
-        self.count += bin.count;
-        self.time_ns += bin.time_ns;
-        match self.bins.binary_search_by_key(&bin.from_ns, |b| b.from_ns) {
-            Ok(at) => {
-                self.bins[at].count += bin.count;
-                self.bins[at].time_ns += bin.time_ns;
-            }
-            Err(at) => self.bins.insert(at, bin),
+    fn add_time(&mut self, bucket: usize, ns: u64) {
+        if bucket >= self.times.len() {
+            self.times.resize(bucket + 1, 0);
         }
+        self.times[bucket] += ns;
     }
 
     /// Mean, nanoseconds; `None` if the histogram is empty.
@@ -88,36 +74,35 @@ impl Histogram {
         Some(variance.sqrt() / mean)
     }
 
-    /// The duration that a share `q` of all do not exceed: the upper end of its bin, at most an eighth too
-    /// long. 0 if the histogram is empty.
+    /// The duration that all but one in `one_in` do not exceed, at most 1/128 too long. 0 if the histogram is empty.
     #[must_use]
-    pub fn quantile_ns(&self, q: f64) -> u64 {
-        let wanted = ((q * self.count as f64).ceil() as u64).max(1);
-        let mut seen = 0;
-        for bin in &self.bins {
-            seen += bin.count;
-            if seen >= wanted {
-                return (bin.to_ns - 1).min(self.max_ns);
-            }
-        }
-        self.max_ns
+    pub fn of_all_but(&self, one_in: u64) -> u64 {
+        self.counts.of_all_but(one_in, self.count).min(self.max_ns)
     }
 
-    /// The bins merged into powers of two.
+    /// The bins that are not empty, in order. Each power of two has `parts` of them, a power of two up to 128. The sums are
+    /// exact.
     #[must_use]
-    pub fn octaves(&self) -> Vec<Bin> {
-        let mut octaves: Vec<Bin> = Vec::new();
-        for bin in &self.bins {
-            let from_ns = bin.from_ns.checked_ilog2().map_or(0, |power| 1 << power);
-            match octaves.last_mut() {
-                Some(last) if last.from_ns == from_ns => {
-                    last.count += bin.count;
-                    last.time_ns += bin.time_ns;
+    pub fn bins(&self, parts: u64) -> Vec<Bin> {
+        let mut bins: Vec<Bin> = Vec::new();
+        for (bucket, count) in self.counts.buckets() {
+            // Durations below the number of parts have a bin each.
+            let first = lower_end(bucket);
+            let shift = (first | parts).ilog2() - parts.ilog2();
+            let from_ns = first >> shift << shift;
+            let time_ns = self.times[bucket];
+            match bins.last_mut().filter(|last| last.from_ns == from_ns) {
+                Some(last) => {
+                    last.count += count;
+                    last.time_ns += time_ns;
                 }
-                _ => octaves.push(Bin { from_ns, to_ns: (from_ns * 2).max(1), ..*bin }),
+                None => {
+                    let to_ns = from_ns.saturating_add(1 << shift);
+                    bins.push(Bin { from_ns, to_ns, count, time_ns });
+                }
             }
         }
-        octaves
+        bins
     }
 }
 
@@ -132,11 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn every_length_is_in_its_bin_of_an_eighth() {
-        for ns in (0..5000).chain([1 << 40, (1 << 40) + 12345, u64::MAX / 2]) {
-            let (from, to) = ends(ns);
-            assert!(from <= ns && ns < to, "{ns}: {from} {to}");
-            assert!(to - from == 1 || (to - from) * 8 <= from, "{ns}: {from} {to}");
+    fn every_length_is_in_its_bin() {
+        for parts in [1, 8, 128] {
+            for ns in (0..5000).chain([1 << 40, (1 << 40) + 12345, u64::MAX / 2]) {
+                let Bin { from_ns: from, to_ns: to, count, time_ns } = of(&[ns]).bins(parts)[0];
+                assert!(from <= ns && ns < to && (count, time_ns) == (1, ns), "{ns}: {from} {to}");
+                assert!(to - from == 1 || (to - from) * parts <= from, "{ns}: {from} {to}");
+            }
         }
     }
 
@@ -150,18 +137,19 @@ mod tests {
         assert!((h.variation().unwrap() - variation).abs() < 1e-9);
         assert!(of(&[700; 9]).variation().unwrap() < 1e-6);
         assert_eq!(
-            (of(&[]).mean_ns(), of(&[1]).variation(), of(&[]).quantile_ns(0.5)),
+            (of(&[]).mean_ns(), of(&[1]).variation(), of(&[]).of_all_but(2)),
             (None, None, 0)
         );
     }
 
     #[test]
-    fn quantiles_are_at_most_an_eighth_too_long() {
+    fn quantiles_are_at_most_the_longest() {
         let h = of(&(1..=1000).map(|i| i * 100).collect::<Vec<_>>());
-        for (q, exact) in [(0.01, 1000), (0.5, 50_000), (0.99, 99_000), (1.0, 100_000)] {
-            let shown = h.quantile_ns(q);
-            assert!((exact..=exact * 9 / 8).contains(&shown), "{q}: {shown}");
-        }
+        // 50 us are in a bucket of 256 ns, 90 and 99 us in one of 512 ns.
+        assert_eq!(
+            [2, 10, 100, 10_000].map(|k| h.of_all_but(k)),
+            [50_175, 90_111, 99_327, 100_000]
+        );
     }
 
     #[test]
@@ -170,7 +158,7 @@ mod tests {
         let mut merged = of(&a);
         merged.merge(&of(&b));
         assert_eq!(merged, of(&[a, b].concat()));
-        let octaves = merged.octaves();
+        let octaves = merged.bins(1);
         let shown: Vec<_> = octaves.iter().map(|o| (o.from_ns, o.to_ns, o.count)).collect();
         assert_eq!(shown, [(512, 1024, 4), (65_536, 131_072, 1), (1 << 20, 1 << 21, 1)]);
         assert_eq!(octaves.iter().map(|o| o.time_ns).sum::<u64>(), merged.time_ns);

@@ -55,7 +55,7 @@ pub enum NoiseError {
 }
 
 /// The noise of a machine.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Noise {
     /// The machine.
     pub system: System,
@@ -76,12 +76,11 @@ pub struct Noise {
 }
 
 /// The noise of a CPU.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct CpuNoise {
     /// Its number.
     pub cpu: usize,
     /// The interruptions of the quanta.
-    #[serde(flatten)]
     pub noted: GapsByCause,
     /// Time that the hypervisor gave to others (steal) by the kernel's count, nanoseconds, if it counts.
     pub steal_ns: Option<u64>,

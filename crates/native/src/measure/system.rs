@@ -5,14 +5,13 @@ use std::io;
 use std::mem::MaybeUninit;
 
 use overspin_locks::Platform;
-use serde::Serialize;
 
 use super::gaps::{Counters, Cpu};
 use crate::Threads;
 use crate::bench::{Usage, work};
 
 /// The machine of a measurement.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct System {
     /// Model of its CPUs, if known.
     pub cpu_model: Option<String>,

@@ -105,7 +105,8 @@ impl Known {
         Self { info: L::INFO, make }
     }
 
-    /// As many locks as `count`, with these settings of their domain.
+    /// As many locks as `count`, with these settings of their domain. Otherwise they are as published: the simulator's are,
+    /// with which this world is compared. So the mutex neither charges for long sections nor learns what a move costs.
     pub(super) fn bank(
         &self,
         count: usize,

@@ -19,19 +19,18 @@ mod platform;
 mod processes;
 mod run;
 mod semaphores;
-mod spread;
 mod supports;
 mod switches;
 mod task;
 
-pub use platform::{Counting, RunThreads};
+pub use platform::RunThreads;
 pub use processes::ProcessesWorld;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use overspin_host::{Attribution, Cancel, Interest, Observer, Refused, Unhonoured, World};
+use overspin_host::{Attribution, Cancel, Ignored, Interest, Observer, Refused, Unhonoured, World};
 use overspin_locks::RawLock;
 use overspin_scenario::{Ending, Host, Outcome, Picos, Scenario};
 use overspin_workload::{Kinds, LayoutOf, Loads};
@@ -93,7 +92,7 @@ impl World for ThreadsWorld {
 
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
         supports::check(scenario, self)?;
-        Ok(supports::unhonoured(scenario))
+        Ok(Ignored::of(&supports::IGNORED, scenario))
     }
 
     fn run(
@@ -277,6 +276,10 @@ impl ThreadsWorld {
 /// A value behind a lock that nobody leaves in disorder.
 fn of<T: Clone>(value: &Mutex<T>) -> T {
     value.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn picos(ns: u64) -> Picos {
+    Picos(ns.saturating_mul(1_000))
 }
 
 /// A flag that stands alone.

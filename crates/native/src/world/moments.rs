@@ -7,7 +7,7 @@
 use overspin_host::{Moment, Timed, VcpuState};
 use overspin_scenario::{Picos, Why};
 
-use super::spread::picos;
+use super::picos;
 use super::switches::{Switch, SwitchKind};
 use crate::bench::Clock;
 

@@ -11,12 +11,11 @@ use overspin_scenario::{
 
 use super::moments::{Frame, VcpuTrace, moments};
 use super::run::{Run, Task};
-use super::spread::{Spread, picos};
 use super::switches::{Switch, SwitchKind};
 use super::task::{Done, LockSeen};
-use super::{is_set, of};
+use super::{is_set, of, picos};
 use crate::Threads;
-use crate::bench::Clock;
+use crate::bench::{Clock, Spread};
 
 /// Reads the kernel's records of switches, before it needs their place.
 pub(super) fn read_switches(run: &Run) {
@@ -225,12 +224,12 @@ fn task(l: &Left) -> TaskOutcome {
 
 fn latency(all: &Spread) -> LatencyOutcome {
     LatencyOutcome {
-        answers: all.count,
-        total: picos(all.total_ns),
-        max: picos(all.max_ns),
-        p50: all.of_all_but(2),
-        p99: all.of_all_but(100),
-        p999: all.of_all_but(1000),
+        answers: all.count(),
+        total: picos(all.total),
+        max: picos(all.max),
+        p50: picos(all.of_all_but(2)),
+        p99: picos(all.of_all_but(100)),
+        p999: picos(all.of_all_but(1000)),
     }
 }
 
@@ -246,14 +245,13 @@ impl LockSeen {
 
     fn outcome(&self, name: &str, clock: Clock) -> LockOutcome {
         let time = |ticks: u64| picos(clock.ns(0, ticks));
-        // The spread is of ticks.
-        let quantile = |one_in| time(self.waits.of_all_but(one_in).0 / 1_000);
+        let quantile = |one_in| time(self.waits.of_all_but(one_in));
         LockOutcome {
             name: name.to_owned(),
-            acquisitions: self.waits.count,
+            acquisitions: self.waits.count(),
             contended: self.contended,
-            wait_total: time(self.waits.total_ns),
-            wait_max: time(self.waits.max_ns),
+            wait_total: time(self.waits.total),
+            wait_max: time(self.waits.max),
             wait_p50: quantile(2),
             wait_p99: quantile(100),
             wait_p999: quantile(1000),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 
 use overspin_locks::{
-    AtomicCell, Budget, CpuId, Platform, WrappedCell, forward_platform, spin_with,
+    AtomicCell, Budget, CpuId, Platform, Waiters, WrappedCell, forward_platform, spin_with,
 };
 
 use crate::Threads;
@@ -61,7 +61,7 @@ impl Drop for Ending {
 
 #[inline]
 fn turn() {
-    TURNS.set(TURNS.get() + 1);
+    one_more(&TURNS);
     hint::spin_loop();
     // Relaxed: the number stands alone, and nobody writes it during a run.
     if ENDING.load(Ordering::Relaxed) > 0 {
@@ -69,6 +69,7 @@ fn turn() {
     }
 }
 
+#[inline]
 fn one_more(count: &'static thread::LocalKey<Cell<u64>>) {
     count.set(count.get() + 1);
 }
@@ -77,44 +78,29 @@ fn one_more(count: &'static thread::LocalKey<Cell<u64>>) {
 #[derive(Debug)]
 pub struct RunThreads;
 
-/// An atomic of the machine whose wait loop counts its turns.
-#[derive(Debug)]
-#[repr(transparent)]
-pub struct Counting<A>(A);
-
-impl<A: AtomicCell> WrappedCell for Counting<A> {
-    type Inner = A;
-
+/// A wait loop counts its turns.
+impl Waiters for RunThreads {
     #[inline]
-    fn wrap(inner: A) -> Self {
-        Self(inner)
-    }
-    #[inline]
-    fn inner(&self) -> &A {
-        &self.0
-    }
-    #[inline]
-    fn spin(
-        &self,
-        until: impl Fn(A::Value) -> bool + Copy,
+    fn spin<C: AtomicCell>(
+        cell: &C,
+        until: impl Fn(C::Value) -> bool + Copy,
         budget: Budget,
-    ) -> Result<A::Value, A::Value> {
-        spin_with(&self.0, until, budget, turn)
+    ) -> Result<C::Value, C::Value> {
+        spin_with(cell, until, budget, turn)
     }
 }
 
 impl Platform for RunThreads {
-    // Those from `paravirtual` on keep their defaults, with which this world has always measured.
+    // What waits and what wakes others is counted. Not `paravirtual`: each domain says whether its waiters may sleep.
     forward_platform!(
         Threads,
-        except cells, relax, poll, kick, yield_now, paravirtual, processor, yield_if_cheap,
-        yield_is_dear, nap, recall, remember
+        except cells, relax, poll, kick, paravirtual, yield_now, yield_if_cheap, nap
     );
 
-    type U8 = Counting<AtomicU8>;
-    type U16 = Counting<AtomicU16>;
-    type U32 = Counting<AtomicU32>;
-    type Usize = Counting<AtomicUsize>;
+    type U8 = WrappedCell<AtomicU8, Self>;
+    type U16 = WrappedCell<AtomicU16, Self>;
+    type U32 = WrappedCell<AtomicU32, Self>;
+    type Usize = WrappedCell<AtomicUsize, Self>;
 
     #[inline]
     fn relax() {
@@ -130,7 +116,11 @@ impl Platform for RunThreads {
     }
     fn wait(cell: &Self::U32, value: u32) {
         one_more(&SLEEPS);
-        Threads::wait(&cell.0, value);
+        Threads::wait(cell.inner(), value);
+    }
+    fn wait_until(cell: &Self::U32, value: u32, deadline_ns: u64) {
+        one_more(&SLEEPS);
+        Threads::wait_until(cell.inner(), value, deadline_ns);
     }
     fn wake_one(address: *const Self::U32) {
         one_more(&KICKS);
@@ -138,7 +128,59 @@ impl Platform for RunThreads {
         Threads::wake_one(address.cast());
     }
     fn yield_now() {
-        TURNS.set(TURNS.get() + 1);
+        one_more(&TURNS);
         Threads::yield_now();
+    }
+    fn yield_if_cheap() {
+        one_more(&TURNS);
+        Threads::yield_if_cheap();
+    }
+    fn nap(nanos: u64) {
+        one_more(&TURNS);
+        Threads::nap(nanos);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use overspin_locks::Note;
+
+    use super::*;
+
+    /// What it does, how many turns, sleeps and kicks it counts, and how long it takes at least.
+    fn counted(does: impl FnOnce(), least: Duration) -> [u64; 3] {
+        let (_, begin) = (counts(), Instant::now());
+        does();
+        assert!(begin.elapsed() >= least, "{:?}", begin.elapsed());
+        let Counts { turns, sleeps, kicks } = counts();
+        [turns, sleeps, kicks]
+    }
+
+    /// A lock finds here what it finds in a program.
+    #[test]
+    fn it_is_threads_with_counts() {
+        let (cell, now) = (<RunThreads as Platform>::U32::new(7), Duration::ZERO);
+        let ms = Duration::from_millis(1);
+        let soon = || RunThreads::now() + 1_000_000;
+        assert_eq!(counted(|| RunThreads::nap(1_000_000), ms), [1, 0, 0]);
+        assert_eq!(counted(|| RunThreads::wait_until(&cell, 7, soon()), ms), [0, 1, 0]);
+        assert_eq!(counted(|| RunThreads::wait(&cell, 8), now), [0, 1, 0]);
+        assert_eq!(counted(|| RunThreads::wake_one(&raw const cell), now), [0, 0, 1]);
+        assert_eq!(counted(|| RunThreads::kick(RunThreads::cpu_id()), now), [0, 0, 1]);
+        assert_eq!(counted(RunThreads::poll, now), [0, 1, 0]);
+        for yields in [RunThreads::relax, RunThreads::yield_now, RunThreads::yield_if_cheap] {
+            assert_eq!(counted(yields, now), [1, 0, 0]);
+        }
+        let looks = Budget::Iterations(3);
+        assert_eq!(counted(|| _ = cell.spin_until(|v| v == 8, looks), now), [2, 0, 0]);
+
+        let note = Note { lock: 1, released: 2, held: 3, owed: 4 };
+        RunThreads::remember(note);
+        assert_eq!((Threads::recall(), RunThreads::recall()), (note, note));
+        assert_eq!(RunThreads::yield_is_dear(), Threads::yield_is_dear());
+        // The thread may be moved between the calls, but hardly each time.
+        assert!((0..100).any(|_| RunThreads::processor() == Threads::processor()));
     }
 }

@@ -17,7 +17,7 @@ use overspin_workload::Kinds;
 
 use super::burn::Burn;
 use super::domain_process::{ChildMessage, Inherited, ParentMessage, listen, say};
-use super::spread::picos;
+use super::picos;
 use super::{LOOK, RunThreads, ThreadsWorld, cpus};
 use crate::bench::warnings;
 

@@ -181,7 +181,7 @@ impl Run {
     pub(super) fn now(&self) -> Picos {
         // More nanoseconds than fit are more than 500 years.
         let elapsed = self.began.get().map_or(Duration::ZERO, |(at, _)| at.elapsed());
-        super::spread::picos(elapsed.as_nanos() as u64)
+        super::picos(elapsed.as_nanos() as u64)
     }
 
     /// Lets all tasks begin.

@@ -1,6 +1,6 @@
 //! What this world can run, and the keys that it ignores.
 
-use overspin_host::{Refused, Unhonoured};
+use overspin_host::{Ignored, Refused};
 use overspin_scenario::{Domain, Scenario, Value};
 use overspin_workload::Loads;
 
@@ -54,37 +54,46 @@ pub(super) fn check(scenario: &Scenario, world: &ThreadsWorld) -> Result<Vec<Loa
     Ok(all)
 }
 
-/// The keys of `scenario` that have no effect here.
-pub(super) fn unhonoured(scenario: &Scenario) -> Vec<Unhonoured> {
-    let host = &scenario.host;
-    let mut all = Vec::new();
-    let mut ignored = |given: bool, key: &str, reason: &str| {
-        if given {
-            all.push(Unhonoured { key: key.into(), reason: reason.into() });
-        }
-    };
-    ignored(true, "host.scheduler", "the kernel of this machine schedules");
-    ignored(true, "host.machine and host.costs", "operations take the time that they take here");
-    ignored(host.threads > 1, "host.threads", "which CPUs share a core is not chosen");
-    ignored(host.noise.is_some(), "host.noise", "this machine has its own noise");
-    ignored(host.governor.is_some(), "host.governor", "this machine has its own");
-    ignored(host.pause_loop_exiting.is_some(), "host.pause_loop_exiting", "threads do not exit");
-    ignored(host.halt_polling.is_some(), "host.halt_polling", "threads sleep by futex");
-    ignored(
-        host.preemption_notification.is_some(),
+/// The keys that have no effect here.
+pub(super) const IGNORED: [Ignored; 13] = [
+    Ignored::always("host.scheduler", "the kernel of this machine schedules"),
+    Ignored::MACHINE,
+    Ignored::THREADS,
+    Ignored::NOISE,
+    Ignored::GOVERNOR,
+    Ignored::new(
+        "host.pause_loop_exiting",
+        |s| s.host.pause_loop_exiting.is_some(),
+        "threads do not exit",
+    ),
+    Ignored::halt_polling("threads sleep by futex"),
+    Ignored::new(
         "host.preemption_notification",
+        |s| s.host.preemption_notification.is_some(),
         "the kernel does not ask",
-    );
-    ignored(!scenario.events.is_empty(), "event", "nobody administers threads");
-    let any = |of: fn(&Domain) -> bool| scenario.domains.iter().any(of);
-    ignored(any(|d| d.cap > 0), "domain.cap", "it would need a cgroup of its own");
-    ignored(any(|d| !d.params.is_empty()), "domain.params", "they are another scheduler's");
-    ignored(true, "domain.kernel", "tasks are threads of this machine's kernel");
-    let irqs_off = |d: &Domain| {
-        d.workload.0.iter().any(|w| w.parameters.iter().any(|(key, v)| turns_irqs_off(key, v)))
-    };
-    ignored(any(irqs_off), "domain.workload.irqs_off", "threads have no interrupts to switch off");
-    all
+    ),
+    Ignored::new("event", |s| !s.events.is_empty(), "nobody administers threads"),
+    Ignored::new("domain.cap", |s| any(s, |d| d.cap > 0), "it would need a cgroup of its own"),
+    Ignored::new(
+        "domain.params",
+        |s| any(s, |d| !d.params.is_empty()),
+        "they are another scheduler's",
+    ),
+    Ignored::always("domain.kernel", "tasks are threads of this machine's kernel"),
+    Ignored::new(
+        "domain.workload.irqs_off",
+        |s| {
+            any(s, |d| {
+                let all = d.workload.0.iter().flat_map(|w| &w.parameters);
+                all.into_iter().any(|(key, value)| turns_irqs_off(key, value))
+            })
+        },
+        "threads have no interrupts to switch off",
+    ),
+];
+
+fn any(scenario: &Scenario, of: fn(&Domain) -> bool) -> bool {
+    scenario.domains.iter().any(of)
 }
 
 /// Whether a parameter of a workload, or one inside it, switches interrupts off.

@@ -16,12 +16,11 @@ use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, 
 use super::kernel::{Account, cpu_time};
 use super::locks::Hand;
 use super::moments::Held;
+use super::picos;
 use super::platform::counts;
 use super::run::{Run, Task};
-use super::spread::{Spread, picos};
 use super::switches::Switches;
-use crate::bench::Clock;
-use crate::bench::precise_sleeps;
+use crate::bench::{Clock, Spread, precise_sleeps};
 use crate::futex;
 
 /// The purpose of the random numbers for [`Env::offset`]; workloads count theirs from 0.
@@ -35,7 +34,8 @@ struct Over;
 /// What a task saw of a lock, in ticks of the clock and numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LockSeen {
-    /// Waits of all acquisitions, in ticks; 0 for an acquisition that did not wait.
+    /// Waits of all acquisitions, in ticks, whose length is known at the end of the run; 0 for an acquisition that did not
+    /// wait.
     pub waits: Spread,
     pub contended: u64,
     pub hold_total: u64,

@@ -1,6 +1,7 @@
 //! Real programs with and without the library give the same results. Each test prints a message if its
 //! program is not installed (Debian: memcached, redis-server, sysbench).
 
+use crate::common::{compile_with, with_lock};
 use overspin_testing::skip;
 use std::env;
 use std::fs;
@@ -14,10 +15,6 @@ use std::time::{Duration, Instant};
 /// The plain mutex, two locks that do well with more threads than CPUs, and one that hands over in order.
 const LOCKS: [Option<&str>; 4] = [None, Some("mutex"), Some("futex"), Some("malthusian")];
 
-fn library() -> PathBuf {
-    env::current_exe().unwrap().with_file_name("liboverspin_preload.so")
-}
-
 /// Returns the command for the program, with a lock if there is one. Prints a message and returns `None` if
 /// it is not installed.
 fn program(name: &str, lock: Option<&str>) -> Option<Command> {
@@ -26,16 +23,11 @@ fn program(name: &str, lock: Option<&str>) -> Option<Command> {
         skip(&format!("{name} is not installed"));
         return None;
     }
-    Some(with_lock(Path::new(name), lock))
-}
-
-fn with_lock(program: &Path, lock: Option<&str>) -> Command {
-    let mut command = Command::new(program);
-    command.stdin(Stdio::null());
-    if let Some(lock) = lock {
-        command.env("OVERSPIN_LOCK", lock).env("OVERSPIN_STATS", "1").env("LD_PRELOAD", library());
+    let mut command = with_lock(Path::new(name), lock);
+    if lock.is_some() {
+        command.env("OVERSPIN_STATS", "1");
     }
-    command
+    Some(command)
 }
 
 /// Returns the acquisitions in the statistics, which show that the library was at work.
@@ -234,19 +226,7 @@ fn sysbench_does_its_work() {
 
 #[test]
 fn condition_variables_of_c_plus_plus() {
-    let folder = tempfile::tempdir().unwrap();
-    let binary = folder.path().join("conditions");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conditions.cpp");
-    let mut compiler = Command::new("g++");
-    compiler
-        .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
-        .arg(&binary);
-    match compiler.arg(source).output() {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        }
-        Err(error) => return skip(&format!("no g++: {error}")),
-    }
+    let Some(binary) = compile_with("g++", "conditions.cpp", &["-std=c++17"]) else { return };
     for lock in LOCKS.into_iter().chain([Some("ticket")]) {
         let output = with_lock(&binary, lock).output().unwrap();
         assert!(output.status.success(), "{lock:?}: {output:?}");

@@ -2,14 +2,14 @@
 
 use crate::scenario_file::{Point, Sweep};
 use crate::sweep::{MEASURES, Outcome, THROUGHPUT};
-use overspin_report::{At, Curve, Horizontal, Plot};
+use overspin_report::{At, Curve, Horizontal, Markup, Plot};
 use overspin_scenario::{Picos, parse_time};
 
 /// Draws every measure of a sweep as SVG. The horizontal axis is the overcommit ratio (vCPUs for each pCPU) if an
 /// axis of the sweep varies it, otherwise the first axis of numbers, otherwise the first axis. The first other
 /// axis gives the curves; each combination of the rest has a row of plots.
 #[must_use]
-pub fn curves(sweep: &Sweep, outcome: &Outcome) -> String {
+pub fn curves(sweep: &Sweep, outcome: &Outcome) -> Markup {
     let across = across(sweep);
     let series = (0..sweep.axes.len()).find(|i| *i != across.axis);
     // What is neither horizontal nor a curve: the rows.
@@ -215,11 +215,11 @@ mod tests {
     fn every_measure_has_a_plot_and_every_lock_a_curve() {
         let sweep = sweep(&["domain.guest.lock=ticket,mcs", "domain.guest.vcpus=2,4"]);
         let outcome = run(&sweep, Settings::default(), &|_, _| {}).unwrap();
-        let svg = curves(&sweep, &outcome);
+        let svg = curves(&sweep, &outcome).0;
         for measure in MEASURES {
             assert!(svg.contains(&format!("<title>{} [", measure.title)), "{}", measure.title);
         }
         assert!(svg.contains(">ticket<") && svg.contains(">mcs<") && svg.contains(">2x<"));
-        assert_eq!(curves(&sweep, &outcome), svg);
+        assert_eq!(curves(&sweep, &outcome).0, svg);
     }
 }

@@ -145,15 +145,15 @@ impl Scheduler for Rtds {
         whose: Whose,
         params: &Params,
     ) -> Result<(), SchedError> {
-        let vcpus: Vec<_> = cx.belonging_to(whose).collect();
-        let new: Result<Vec<_>, _> =
-            vcpus.iter().map(|v| self.vcpus[v.index()].server.with(params)).collect();
-        let new = new?;
+        let new = cx.belonging_to(whose).map(|v| (v, self.vcpus[v.index()].server.with(params)));
+        // All, before the first changes: one may refuse.
+        let new: Vec<_> =
+            new.map(|(v, server)| Ok((v, server?))).collect::<Result<_, SchedError>>()?;
         if let Whose::Domain(d) = whose {
             self.domains[d.index()] = self.domains[d.index()].with(params)?;
         }
-        for (v, server) in vcpus.iter().zip(new) {
-            self.set_server(cx, *v, server);
+        for (v, server) in new {
+            self.set_server(cx, v, server);
         }
         Ok(())
     }

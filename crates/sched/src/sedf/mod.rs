@@ -123,15 +123,15 @@ impl Scheduler for Sedf {
         whose: Whose,
         params: &Params,
     ) -> Result<(), SchedError> {
-        let vcpus: Vec<_> = cx.belonging_to(whose).collect();
-        let new: Result<Vec<_>, _> =
-            vcpus.iter().map(|v| self.vcpus[v.index()].share.with(params)).collect();
-        let new = new?;
+        let new = cx.belonging_to(whose).map(|v| (v, self.vcpus[v.index()].share.with(params)));
+        // All, before the first changes: one may refuse.
+        let new: Vec<_> =
+            new.map(|(v, share)| Ok((v, share?))).collect::<Result<_, SchedError>>()?;
         if let Whose::Domain(d) = whose {
             self.domains[d.index()] = self.domains[d.index()].with(params)?;
         }
-        for (v, share) in vcpus.iter().zip(new) {
-            self.set_share(cx, *v, share);
+        for (v, share) in new {
+            self.set_share(cx, v, share);
         }
         Ok(())
     }

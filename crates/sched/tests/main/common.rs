@@ -11,12 +11,40 @@ pub fn ms(t: f64) -> Nanos {
     (t * 1e3).round() as i64 * Nanos::US
 }
 
+/// What the layer has asked for.
+#[derive(Debug, Default)]
+pub struct Asked {
+    timers: BTreeMap<TimerId, Nanos>,
+    pub resched: BTreeSet<PcpuId>,
+}
+
+impl Asked {
+    pub fn note(&mut self, action: Action) {
+        match action {
+            Action::Resched(p) => _ = self.resched.insert(p),
+            Action::SetTimer { timer, at } => _ = self.timers.insert(timer, at),
+            Action::StopTimer { timer } => _ = self.timers.remove(&timer),
+        }
+    }
+
+    /// The earliest time of a timer.
+    pub fn next(&self) -> Option<Nanos> {
+        self.timers.values().copied().min()
+    }
+
+    /// Takes the first timer, by its id, that is due.
+    pub fn due(&mut self, now: Nanos) -> Option<TimerId> {
+        let timer = self.timers.iter().find(|(_, at)| **at <= now).map(|(timer, _)| *timer)?;
+        self.timers.remove(&timer);
+        Some(timer)
+    }
+}
+
 #[derive(Debug)]
 pub struct Driver {
     pub h: Hypervisor,
     pub now: Nanos,
-    timers: BTreeMap<TimerId, Nanos>,
-    resched: BTreeSet<PcpuId>,
+    asked: Asked,
     actions: Vec<Action>,
     /// The vCPUs that each pCPU ran: (from, to, vCPU), with adjacent pieces of one vCPU joined.
     pub trace: Vec<Vec<(Nanos, Nanos, u32)>>,
@@ -29,8 +57,7 @@ impl Driver {
         let mut driver = Self {
             h: Hypervisor::new(topology, make(name, params).unwrap()),
             now: Nanos::ZERO,
-            timers: BTreeMap::new(),
-            resched: BTreeSet::new(),
+            asked: Asked::default(),
             actions: Vec::new(),
             trace: vec![Vec::new(); pcpus],
             since: vec![Nanos::ZERO; pcpus],
@@ -49,19 +76,7 @@ impl Driver {
         call: impl FnOnce(&mut Hypervisor, Nanos, &mut Vec<Action>) -> R,
     ) -> R {
         let result = call(&mut self.h, self.now, &mut self.actions);
-        for action in self.actions.drain(..) {
-            match action {
-                Action::Resched(p) => {
-                    self.resched.insert(p);
-                }
-                Action::SetTimer { timer, at } => {
-                    self.timers.insert(timer, at);
-                }
-                Action::StopTimer { timer } => {
-                    self.timers.remove(&timer);
-                }
-            }
-        }
+        self.actions.drain(..).for_each(|action| self.asked.note(action));
         result
     }
 
@@ -85,6 +100,14 @@ impl Driver {
 
     pub fn up(&mut self, v: VcpuId) {
         self.call(|h, now, out| h.up(now, v, out));
+    }
+
+    /// `v` comes up, and blocks at once.
+    pub fn up_and_blocked(&mut self, v: VcpuId) {
+        self.up(v);
+        self.settle();
+        self.block(v);
+        self.settle();
     }
 
     pub fn block(&mut self, v: VcpuId) {
@@ -113,7 +136,7 @@ impl Driver {
 
     /// Makes the scheduling passes requested at the current time.
     pub fn settle(&mut self) {
-        while let Some(p) = self.resched.pop_first() {
+        while let Some(p) = self.asked.resched.pop_first() {
             let switch = self.call(|h, now, out| h.schedule(now, p, out));
             if switch.prev != switch.next {
                 self.record(p, switch.prev);
@@ -137,19 +160,17 @@ impl Driver {
     /// first.
     pub fn run_to(&mut self, t: Nanos) {
         loop {
-            let next = self.timers.values().copied().min().filter(|at| *at <= t);
+            let next = self.asked.next().filter(|at| *at <= t);
             if next.is_none_or(|at| at > self.now) {
                 self.settle();
             }
             // Passes may have set or stopped timers.
-            let next = self.timers.values().copied().min().filter(|at| *at <= t);
+            let next = self.asked.next().filter(|at| *at <= t);
             let Some(at) = next else { break };
             self.now = self.now.max(at);
-            let due = self.timers.iter().find(|(_, at)| **at <= self.now).map(|(id, _)| *id);
-            let timer = due.unwrap();
-            self.timers.remove(&timer);
+            let timer = self.asked.due(self.now).unwrap();
             self.call(|h, now, out| h.timer(now, timer, out));
-            if self.now == t && self.timers.values().all(|at| *at > t) {
+            if self.now == t && self.asked.next().is_none_or(|at| at > t) {
                 return;
             }
         }

@@ -91,10 +91,7 @@ proptest! {
     fn a_sleeper_runs_within_a_slice(hogs in 1..8u32, pcpus in 1..4u32, nap in 30..60i64) {
         let mut d = Driver::flat("credit2", pcpus);
         let sleeper = d.domain(256, 0, 1)[0];
-        d.up(sleeper);
-        d.settle();
-        d.block(sleeper);
-        d.settle();
+        d.up_and_blocked(sleeper);
         for v in d.domain(256, 0, hogs) {
             d.up(v);
             d.settle();

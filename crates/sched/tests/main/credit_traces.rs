@@ -77,10 +77,7 @@ fn hog_and_sleeper(profile: &str) -> (Driver, VcpuId, VcpuId) {
     let mut d = Driver::flat(profile, 1);
     let (a, b) = (d.domain(256, 0, 1)[0], d.domain(256, 0, 1)[0]);
     // B's first wake-up, which does not boost, is over before A starts.
-    d.up(b);
-    d.settle();
-    d.block(b);
-    d.settle();
+    d.up_and_blocked(b);
     d.up(a);
     (d, a, b)
 }
@@ -168,10 +165,7 @@ fn boosted_sleepers_starve_a_hog() {
         let mut d = Driver::flat(profile, 1);
         let hog = d.domain(256, 0, 1)[0];
         let thief = d.domain(256, 0, 1)[0];
-        d.up(thief);
-        d.settle();
-        d.block(thief);
-        d.settle();
+        d.up_and_blocked(thief);
         d.up(hog);
         // Each tick finds the hog, because the thief runs from 0.1 ms after one tick to 0.1 ms before the
         // next.
@@ -247,10 +241,7 @@ fn soft_affinity_is_tried_first_by_a_wake_up() {
     let mut d = Driver::flat("credit", 4);
     let hog = d.domain_on(256, 0, [Affinity::hard([0])])[0];
     let v = d.domain_on(256, 0, [Affinity::hard([0])])[0];
-    d.up(v);
-    d.settle();
-    d.block(v);
-    d.settle();
+    d.up_and_blocked(v);
     d.up(hog);
     d.run_to(Nanos::ms(5));
     d.call(|h, now, out| h.set_affinity(now, v, Affinity::soft([3]), out)).unwrap();
@@ -268,10 +259,7 @@ fn a_preempted_vcpu_that_could_run_elsewhere_is_sent_there_unless_as_is() {
         // B may run on pCPU 0 only, and sleeps. A runs there, and pCPU 1 is idle.
         let a = d.domain(256, 0, 1)[0];
         let b = d.domain_on(256, 0, [Affinity::hard([0])])[0];
-        d.up(b);
-        d.settle();
-        d.block(b);
-        d.settle();
+        d.up_and_blocked(b);
         d.up(a);
         d.run_to(Nanos::ms(5));
         assert_eq!(d.h.current(PcpuId(0)), Some(a));
@@ -300,10 +288,7 @@ fn pinned_hog_and_sleeper(profile: &str, kick_always: bool) -> (Driver, VcpuId, 
     let mut d = Driver::new(profile, &params, Topology::flat(2));
     let a = d.domain_on(256, 0, [Affinity::hard([0])])[0];
     let b = d.domain_on(256, 0, [Affinity::hard([0])])[0];
-    d.up(b);
-    d.settle();
-    d.block(b);
-    d.settle();
+    d.up_and_blocked(b);
     d.up(a);
     (d, a, b)
 }
@@ -366,10 +351,7 @@ fn nobody_is_kicked_away_in_2008() {
     let mut d = Driver::flat("credit-2008", 2);
     let a = d.domain(256, 0, 1)[0];
     let b = d.domain_on(256, 0, [Affinity::hard([0])])[0];
-    d.up(b);
-    d.settle();
-    d.block(b);
-    d.settle();
+    d.up_and_blocked(b);
     d.up(a);
     d.run_to(Nanos::ms(12));
     assert_eq!(d.h.current(PcpuId(0)), Some(a));

@@ -1,16 +1,16 @@
 //! Pools: pCPUs and domains that move between schedulers while they run, and moves that are
 //! refused.
 
+use crate::common::Asked;
 use overspin_sched::*;
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// A world around pools in which the test decides when passes and switches happen.
 struct World {
     pools: Pools,
     now: Nanos,
-    timers: BTreeMap<TimerId, Nanos>,
-    resched: BTreeSet<PcpuId>,
+    asked: Asked,
     switching: BTreeSet<PcpuId>,
     vcpus: Vec<VcpuId>,
     domains: Vec<DomainId>,
@@ -28,8 +28,7 @@ impl World {
         let mut world = Self {
             pools: Pools::new(topology, scheduler(names[0])),
             now: Nanos::ZERO,
-            timers: BTreeMap::new(),
-            resched: BTreeSet::new(),
+            asked: Asked::default(),
             switching: BTreeSet::new(),
             vcpus: Vec::new(),
             domains: Vec::new(),
@@ -49,17 +48,7 @@ impl World {
         let result = call(&mut self.pools, self.now, &mut actions);
         for action in actions {
             self.log.push(format!("{} {action:?}", self.now));
-            match action {
-                Action::Resched(p) => {
-                    self.resched.insert(p);
-                }
-                Action::SetTimer { timer, at } => {
-                    self.timers.insert(timer, at);
-                }
-                Action::StopTimer { timer } => {
-                    self.timers.remove(&timer);
-                }
-            }
+            self.asked.note(action);
         }
         result
     }
@@ -88,7 +77,7 @@ impl World {
     }
 
     fn pass(&mut self, p: PcpuId) {
-        self.resched.remove(&p);
+        self.asked.resched.remove(&p);
         let switch = self.call(|pools, now, out| pools.schedule(now, p, out));
         self.log.push(format!("{} {p:?} {switch:?}", self.now));
         if switch.prev != switch.next {
@@ -107,7 +96,7 @@ impl World {
             while let Some(p) = self.switching.first().copied() {
                 self.saved(p);
             }
-            let Some(p) = self.resched.first().copied() else {
+            let Some(p) = self.asked.resched.first().copied() else {
                 return self.pools.is_valid().unwrap();
             };
             self.pass(p);
@@ -117,9 +106,7 @@ impl World {
 
     fn due(&mut self) {
         for _ in 0..10_000 {
-            let due = self.timers.iter().find(|(_, at)| **at <= self.now);
-            let Some(timer) = due.map(|(timer, _)| *timer) else { return };
-            self.timers.remove(&timer);
+            let Some(timer) = self.asked.due(self.now) else { return };
             self.call(|pools, now, out| pools.timer(now, timer, out));
         }
         panic!("10,000 timers at one instant, and no end");
@@ -127,7 +114,7 @@ impl World {
 
     fn run_to(&mut self, t: Nanos) {
         self.settle();
-        while let Some(at) = self.timers.values().copied().min().filter(|at| *at <= t) {
+        while let Some(at) = self.asked.next().filter(|at| *at <= t) {
             self.now = self.now.max(at);
             self.due();
             self.settle();
@@ -349,7 +336,7 @@ impl World {
                 self.on(v, |h, now, v, out| h.unpause(now, v, out));
             }
             Op::Pass(i) => {
-                if let Some(p) = nth(self.resched.difference(&self.switching).copied(), i) {
+                if let Some(p) = nth(self.asked.resched.difference(&self.switching).copied(), i) {
                     self.pass(p);
                 }
             }
@@ -359,7 +346,7 @@ impl World {
                 }
             }
             Op::Time(us) => {
-                let next = self.timers.values().copied().min().unwrap_or(Nanos::MAX);
+                let next = self.asked.next().unwrap_or(Nanos::MAX);
                 self.now = (self.now + i64::from(us) * Nanos::US).min(next.max(self.now));
                 self.due();
             }

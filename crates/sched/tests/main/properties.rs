@@ -1,10 +1,10 @@
 //! Properties of every scheduler of the registry under random calls, and of the shares in long runs.
 
-use crate::common::Driver;
+use crate::common::{Asked, Driver};
 use overspin_sched::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// A call that the world or an administrator may make. Indices are taken modulo the number of
 /// existing items.
@@ -114,8 +114,7 @@ fn pcpus(mask: u32, n: u32) -> Vec<u32> {
 struct Chaos {
     h: Hypervisor,
     now: Nanos,
-    timers: BTreeMap<TimerId, Nanos>,
-    resched: BTreeSet<PcpuId>,
+    asked: Asked,
     switching: BTreeSet<PcpuId>,
     vcpus: Vec<VcpuId>,
     affinity: Vec<Vec<u32>>,
@@ -130,8 +129,7 @@ impl Chaos {
         let mut chaos = Self {
             h: Hypervisor::new(topology, make(name, &Params::default()).unwrap()),
             now: Nanos::ZERO,
-            timers: BTreeMap::new(),
-            resched: BTreeSet::new(),
+            asked: Asked::default(),
             switching: BTreeSet::new(),
             vcpus: Vec::new(),
             affinity: Vec::new(),
@@ -156,17 +154,7 @@ impl Chaos {
         let result = call(&mut self.h, self.now, &mut actions);
         for action in actions {
             self.log.push(format!("{} {action:?}", self.now));
-            match action {
-                Action::Resched(p) => {
-                    self.resched.insert(p);
-                }
-                Action::SetTimer { timer, at } => {
-                    self.timers.insert(timer, at);
-                }
-                Action::StopTimer { timer } => {
-                    self.timers.remove(&timer);
-                }
-            }
+            self.asked.note(action);
         }
         result
     }
@@ -244,7 +232,8 @@ impl Chaos {
                 self.call(|h, now, out| h.yield_now(now, v, out));
             }
             Op::Pass(i) => {
-                let ready: Vec<_> = self.resched.difference(&self.switching).copied().collect();
+                let ready: Vec<_> =
+                    self.asked.resched.difference(&self.switching).copied().collect();
                 if let Some(p) = ready.get(i as usize % ready.len().max(1)).copied() {
                     self.pass(p);
                 }
@@ -298,7 +287,7 @@ impl Chaos {
     }
 
     fn pass(&mut self, p: PcpuId) {
-        self.resched.remove(&p);
+        self.asked.resched.remove(&p);
         let switch = self.call(|h, now, out| h.schedule(now, p, out));
         self.log.push(format!("{} {p:?} {switch:?}", self.now));
         if switch.prev != switch.next {
@@ -310,12 +299,9 @@ impl Chaos {
     }
 
     fn pass_time(&mut self, most: Nanos) {
-        let next = self.timers.values().copied().min().unwrap_or(Nanos::MAX);
+        let next = self.asked.next().unwrap_or(Nanos::MAX);
         self.now = (self.now + most).min(next.max(self.now));
-        while let Some((timer, _)) =
-            self.timers.iter().find(|(_, at)| **at <= self.now).map(|(t, at)| (*t, *at))
-        {
-            self.timers.remove(&timer);
+        while let Some(timer) = self.asked.due(self.now) {
             self.call(|h, now, out| h.timer(now, timer, out));
             if timer == TimerId::Accounting && is_credit(self.info.name) {
                 self.check_credit();

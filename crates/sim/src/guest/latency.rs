@@ -1,44 +1,39 @@
 //! Latencies of a task's answers.
 
-use super::spread::Spread;
-use overspin_scenario::{LatencyOutcome, Picos};
-use std::cell::{Cell, OnceCell};
+use overspin_histogram::Histogram;
+use overspin_scenario::{LatencyOutcome, NS, Picos};
+use std::cell::{Cell, OnceCell, RefCell};
 
 /// The latencies of one task. The first answer allocates them: most tasks give none.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies(OnceCell<Box<Kept>>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Kept {
     total: Cell<Picos>,
     max: Cell<Picos>,
-    all: Spread,
+    all: RefCell<Histogram>,
 }
 
 impl Latencies {
     pub(super) fn record(&self, time: Picos) {
-        let kept = self.0.get_or_init(|| {
-            Box::new(Kept {
-                total: Cell::new(Picos::ZERO),
-                max: Cell::new(Picos::ZERO),
-                all: Spread::new(),
-            })
-        });
+        let kept = self.0.get_or_init(Box::default);
         kept.total.set(kept.total.get() + time);
         kept.max.set(kept.max.get().max(time));
-        kept.all.record(time);
+        kept.all.borrow_mut().record(time / NS);
     }
 
     pub(crate) fn outcome(&self) -> Option<LatencyOutcome> {
         let kept = self.0.get()?;
-        let quantile = |q| kept.all.at(q, kept.max.get());
+        let (all, max) = (kept.all.borrow(), kept.max.get());
+        let quantile = |one_in| (all.of_all_but(one_in, all.count()) * NS).min(max);
         Some(LatencyOutcome {
-            answers: kept.all.len(),
+            answers: all.count(),
             total: kept.total.get(),
-            max: kept.max.get(),
-            p50: quantile(0.5),
-            p99: quantile(0.99),
-            p999: quantile(0.999),
+            max,
+            p50: quantile(2),
+            p99: quantile(100),
+            p999: quantile(1000),
         })
     }
 }

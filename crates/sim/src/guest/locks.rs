@@ -1,16 +1,16 @@
 //! The kernel's locks: real lock objects of one kind in simulated memory, with statistics.
 
 use super::data::KernelData;
-use super::spread::Spread;
 use crate::engine::Engine;
 use crate::memory::{Memory, NONE};
 use crate::platform::{SimCell, SimPlatform};
 use crate::prefetch::touch;
+use overspin_histogram::Histogram;
 use overspin_host::Moment;
 use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
-use overspin_scenario::{LockOutcome, Picos, WaitCauses};
+use overspin_scenario::{LockOutcome, NS, Picos, WaitCauses};
 use overspin_workload::{LayoutOf, Loads, LockUse};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::ops::Add;
 
@@ -52,7 +52,7 @@ pub(crate) struct Counters {
     wait_total: Cell<Picos>,
     wait_max: Cell<Picos>,
     /// Waits in nanoseconds. The first wait allocates them: most locks of a large host are never contended.
-    waits: OnceCell<Box<Spread>>,
+    waits: OnceCell<Box<RefCell<Histogram>>>,
     pub slow_paths: Cell<u64>,
     pub kicks: Cell<u64>,
     holder_preempted: Cell<u64>,
@@ -63,32 +63,29 @@ impl Counters {
         add(&self.contended, 1);
         add(&self.wait_total, time);
         self.wait_max.set(self.wait_max.get().max(time));
-        self.waits.get_or_init(|| Box::new(Spread::new())).record(time);
-    }
-
-    /// The wait that 99.9 % of all acquisitions did not exceed. In one of some forty runs it is a rank too high,
-    /// by a rounding error: one of at least a thousand. It stays so until the model version changes for a better
-    /// reason.
-    fn wait_p999(&self) -> Picos {
-        let beyond = self.acquisitions.get() / 1000;
-        match self.waits.get() {
-            Some(waits) if self.contended.get() > beyond => {
-                let quantile = 1.0 - beyond as f64 / self.contended.get() as f64;
-                waits.at(quantile, self.wait_max.get())
-            }
-            _ => Picos::ZERO,
-        }
+        self.waits.get_or_init(Box::default).borrow_mut().record(time / NS);
     }
 
     /// The wait that only one of `one_in` acquisitions exceeded; an uncontended acquisition waits for 0.
     fn wait_of_all_but(&self, one_in: u64) -> Picos {
-        let beyond = self.acquisitions.get() / one_in;
-        match self.waits.get() {
-            Some(waits) if self.contended.get() > beyond => {
-                waits.of_rank(self.contended.get() - beyond, self.wait_max.get())
-            }
-            _ => Picos::ZERO,
-        }
+        let acquisitions = self.acquisitions.get();
+        self.quantile(|waits| waits.of_all_but(one_in, acquisitions))
+    }
+
+    /// The same for one of a thousand. In one of some forty runs it is a rank too high, by a rounding error: one of at least a
+    /// thousand. It stays so until the model version changes for a better reason.
+    fn wait_p999(&self) -> Picos {
+        let beyond = self.acquisitions.get() / 1000;
+        self.quantile(|waits| {
+            let contended = waits.count() as f64;
+            waits.of_rank(((1.0 - beyond as f64 / contended) * contended).ceil() as u64)
+        })
+    }
+
+    /// A quantile of the waits. The upper end of its bucket may lie above the longest wait.
+    fn quantile(&self, of: impl FnOnce(&Histogram) -> u64) -> Picos {
+        let waits = self.waits.get();
+        waits.map_or(Picos::ZERO, |w| (of(&w.borrow()) * NS).min(self.wait_max.get()))
     }
 
     /// The statistics of the lock, under `name`.

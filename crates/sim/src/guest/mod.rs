@@ -19,7 +19,6 @@ mod locks;
 mod report;
 mod runqueue;
 mod sleep;
-mod spread;
 mod task;
 mod tick;
 mod vmstat;

@@ -14,7 +14,7 @@ mod waits;
 pub use pack::deflate;
 pub use pack::{Head, MOST_BYTES, Packed, pack};
 pub use recorder::Recorder;
-pub use waits::{Histogram, WaitLengths};
+pub use waits::{Bars, WaitLengths};
 
 use overspin_host::WindowEnd;
 use overspin_scenario::{Picos, Why};

@@ -195,7 +195,7 @@ fn a_run_that_is_observed_is_the_same_run() {
     assert_eq!(outcome, alone);
     // Every wait that ended with the lock is in a histogram.
     let lock = &outcome.domains[0].locks[0];
-    assert_eq!(observers.1.of(0, 0).unwrap().total(), lock.contended);
+    assert_eq!(observers.1.of(0, 0).unwrap().count(), lock.contended);
     let t = observers.0.finish(&outcome);
     for (lane, vcpu) in t.vcpus.iter().zip(&outcome.domains[0].vcpus) {
         let on = lane.states.iter().filter(|s| matches!(s.doing, Doing::On(_)));

@@ -1,40 +1,40 @@
 //! Counts the waits for each lock by their length, for the histograms of a report page.
 
+use overspin_histogram::{Histogram, upper_end};
 use overspin_host::{Interest, Moment, Observer, Timed};
-use overspin_scenario::{Picos, Scenario};
+use overspin_scenario::{NS, Picos, Scenario};
 use std::collections::BTreeMap;
 
-/// Bins for each factor of ten.
-const BINS: f64 = 5.0;
+/// Bars for each factor of ten.
+const BARS: f64 = 5.0;
 
-/// Number of waits by length. Bin `i` holds the waits from 10^(i/5) ns up to 10^((i+1)/5) ns; the first one holds
-/// shorter waits, too.
+/// Number of waits by length, as they are drawn. Bar `i` holds the waits from 10^(i/5) ns up to 10^((i+1)/5) ns; the first one
+/// holds shorter waits, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Histogram {
-    /// Waits in each bin, up to the last bin that is not empty.
+pub struct Bars {
+    /// Waits in each bar, up to the last bar that is not empty.
     pub counts: Vec<u64>,
 }
 
-impl Histogram {
-    /// Adds a wait.
-    pub fn add(&mut self, time: Picos) {
-        let bin = (time.nanos().max(1.0).log10() * BINS) as usize;
-        if bin >= self.counts.len() {
-            self.counts.resize(bin + 1, 0);
+impl Bars {
+    /// The bars of a histogram. All waits of a bucket count as the longest of it, as they do for a quantile.
+    #[must_use]
+    pub fn of(waits: &Histogram) -> Self {
+        let mut counts = Vec::new();
+        for (bucket, count) in waits.buckets() {
+            let bar = ((upper_end(bucket).max(1) as f64).log10() * BARS) as usize;
+            if bar >= counts.len() {
+                counts.resize(bar + 1, 0);
+            }
+            counts[bar] += count;
         }
-        self.counts[bin] += 1;
+        Self { counts }
     }
 
-    /// Where bin `i` begins, in nanoseconds.
+    /// Where bar `i` begins, in nanoseconds.
     #[must_use]
     pub fn from_ns(i: usize) -> f64 {
-        10_f64.powf(i as f64 / BINS)
-    }
-
-    /// Number of all waits.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.counts.iter().sum()
+        10_f64.powf(i as f64 / BARS)
     }
 }
 
@@ -82,7 +82,7 @@ impl Observer for WaitLengths {
                 Moment::LockAcquired { vcpu, lock, contended: true } => {
                     if let Some(since) = self.open.remove(&(vcpu, lock)) {
                         let domain = self.domains[vcpu as usize];
-                        self.by_lock.entry((domain, lock)).or_default().add(*at - since);
+                        self.by_lock.entry((domain, lock)).or_default().record((*at - since) / NS);
                     }
                 }
                 _ => {}
@@ -96,16 +96,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_falls_into_the_bin_that_begins_below_it() {
-        let mut histogram = Histogram::default();
-        for ns in [0, 1, 2, 999, 1000, 1_000_000] {
-            histogram.add(Picos(ns * 1000));
-        }
-        // 1000 ns is 10^(15/5): the first of its bin. 999 ns is in the bin before it.
-        let full: Vec<usize> =
-            (0..histogram.counts.len()).filter(|i| histogram.counts[*i] > 0).collect();
-        assert_eq!((full, histogram.counts[0]), (vec![0, 1, 14, 15, 30], 2));
-        assert_eq!(histogram.total(), 6);
-        assert!((Histogram::from_ns(15) - 1000.0).abs() < 1e-9);
+    fn a_wait_falls_into_the_bar_that_begins_below_it() {
+        let mut waits = Histogram::default();
+        [0, 1, 2, 999, 1000, 1_000_000].into_iter().for_each(|ns| waits.record(ns));
+        let counts = Bars::of(&waits).counts;
+        // 1000 ns is 10^(15/5): the first of its bar. 999 ns is in the bar before it.
+        let full: Vec<usize> = (0..counts.len()).filter(|i| counts[*i] > 0).collect();
+        assert_eq!((full, counts[0]), (vec![0, 1, 14, 15, 30], 2));
+        assert!((Bars::from_ns(15) - 1000.0).abs() < 1e-9);
     }
 }
