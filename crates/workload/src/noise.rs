@@ -15,14 +15,8 @@ pub fn with_noise(scenario: &Scenario) -> Scenario {
     all
 }
 
-/// The domains that make the noise of `host`.
+/// The domains that make the noise of `host`, one for each group of threads.
 fn domains(noise: &Noise, host: &Host) -> Vec<Domain> {
-    noise.groups(host).into_iter().map(|group| domain(noise, group)).collect()
-}
-
-/// The domain of a group of threads.
-fn domain(noise: &Noise, group: NoiseGroup) -> Domain {
-    let NoiseGroup { name, pool, affinity } = group;
     let work = BurnWait {
         burn: noise.length,
         wait: noise.every,
@@ -31,10 +25,18 @@ fn domain(noise: &Noise, group: NoiseGroup) -> Domain {
         ..BurnWait::default()
     };
     // Of its locks, only those of its run queues are used, each by one vCPU.
-    let domain = Domain::new(name, affinity.len() as u32, "lock-byte", work);
+    let domain = Domain::new("", 1, "lock-byte", work);
     // It stands for threads of the host, which have no ticks of their own.
     let kernel = Kernel { hz: 0, ..domain.kernel };
-    Domain { weight: noise.weight, pool, affinity, kernel, ..domain }
+    let domain = Domain { weight: noise.weight, kernel, ..domain };
+    let of = |NoiseGroup { name, pool, affinity }| Domain {
+        name,
+        vcpus: affinity.len() as u32,
+        pool,
+        affinity,
+        ..domain.clone()
+    };
+    noise.groups(host).into_iter().map(of).collect()
 }
 
 #[cfg(test)]
