@@ -101,7 +101,7 @@ impl Unit {
 }
 
 /// How a value is known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Basis {
     /// Published, or computed from what was published, for this machine.
     Source(&'static str),

@@ -50,7 +50,7 @@ pub fn tables(machine: &Machine) -> Vec<Block> {
             shown(value, machine),
             format!("{} {}", value.amount, value.unit.name()),
             range,
-            wrap_to(&from, WIDTH),
+            wrap_to(&told_before(machine, key, value).unwrap_or(from), WIDTH),
         ]);
     }
     let others = match grid.rows.len() < keys().count() {
@@ -65,6 +65,13 @@ pub fn tables(machine: &Machine) -> Vec<Block> {
         )),
         Block::Grid(grid),
     ]
+}
+
+/// Where the source of a value is told, if an earlier machine has the same for this key.
+fn told_before(machine: &Machine, key: &str, value: &Value) -> Option<String> {
+    let earlier = MACHINES.iter().take_while(|m| m.name != machine.name);
+    let mut same = earlier.filter(|m| m.own(key).is_some_and(|v| v.basis == value.basis));
+    same.next().map(|m| format!("as {}", m.name))
 }
 
 /// A value as a scenario would state it, to three digits: no cost is known more precisely.
