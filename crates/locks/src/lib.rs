@@ -2,33 +2,7 @@
 //!
 //! # The locks
 //!
-//! | File | Lock |
-//! |---|---|
-//! | [`aligned`] | `lock-byte` and `ticket`, each on its own cache line |
-//! | [`clh`] | a queue; each waiter spins on its predecessor's node |
-//! | [`cna`] | MCS that prefers waiters on the holder's NUMA node |
-//! | [`flexguard`] | a queue that spins until the holder or the first waiter is descheduled, then sleeps |
-//! | [`futex`] | a word; a waiter that spins too long sleeps on it |
-//! | [`hemlock`] | a queue without nodes: one word per CPU for all its locks |
-//! | [`ispinlock`] | ticket lock that a CPU joins only if it can finish within its slice |
-//! | [`lock_byte`] | a byte that all waiters test and set |
-//! | [`malthusian`] | MCS that puts surplus waiters to sleep |
-//! | [`mcs`] | a queue; each waiter spins on its own node |
-//! | [`mcs_tp`] | MCS that passes over waiters that do not run |
-//! | [`mutexee`] | a word; a releaser waits briefly for another thread to take over before it wakes a sleeper |
-//! | [`preemptable`] | ticket lock whose waiters lose patience |
-//! | [`pv_qspinlock`] | qspinlock whose waiters sleep; newcomers may pass a sleeping queue; in three versions |
-//! | [`pv_ticket`] | ticket lock whose waiters sleep; in two forms, the older in two sizes |
-//! | [`qspinlock`] | a byte, a place for one waiter, then a queue; and its fallback |
-//! | [`qspinlock_unfair`] | qspinlock whose waiters may take it out of turn |
-//! | [`mutex`] | Overspin's mutex: running threads keep it busy, sleeping threads take turns |
-//! | [`shfllock`] | a byte, and a queue that its waiters sort |
-//! | [`ticket`] | draw a number, wait until it is served; two sizes |
-//! | [`ticket_backoff`] | ticket lock whose waiters pause in proportion to their distance |
-//! | [`ttas`] | a byte that waiters look at less and less often |
-//! | [`twa`] | ticket lock; all waiters but the next in line wait in an array |
-//! | [`xen_pv`] | a byte; a waiter that spins too long sleeps until kicked |
-//!
+//! Each module is a lock or a family of locks; its first line says which. `registry.rs` has their names.
 //! [`condvar`] is no lock: threads sleep on it until another one says that something has changed.
 //!
 //! To add a lock, write its file, and add a line here and one to `registry.rs`. The checks (`overspin-check`) then run it. If

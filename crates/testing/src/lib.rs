@@ -26,6 +26,35 @@ lock = "ticket"
 workload = { kind = "lock-loop" }
 "#;
 
+/// An axis for [`SCENARIO`] with two locks.
+pub const LOCKS: &str = r#"
+[[vary]]
+name = "lock"
+set = "domain.guest.lock"
+to = ["ticket", "lock-byte"]
+"#;
+
+/// An axis for [`SCENARIO`] with two sizes of its host.
+pub const CORES: &str = r#"
+[[vary]]
+name = "cores"
+set = "host.cores"
+to = ["2", "1"]
+"#;
+
+/// A scenario whose two vCPUs share a pCPU without noise.
+pub const TWO_ON_ONE: &str = r#"
+limit = "20ms"
+[host]
+cores = 1
+noise = { placement = "none" }
+[[domain]]
+name = "guest"
+vcpus = 2
+lock = "ticket"
+workload = { kind = "lock-loop" }
+"#;
+
 /// A legal scenario, in which tests make one mistake each.
 pub const GOOD: &str = r#"name = "good"
 limit = "1s"

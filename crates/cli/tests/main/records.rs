@@ -1,15 +1,8 @@
 //! The records that commands write into files, read by the commands that read records.
 
 use crate::{json, with_scenario};
-use overspin_testing::{Ended, Program, SCENARIO, root};
+use overspin_testing::{Ended, LOCKS, Program, SCENARIO, root};
 use serde_json::Value;
-
-const LOCKS: &str = r#"
-[[vary]]
-name = "lock"
-set = "domain.guest.lock"
-to = ["ticket", "lock-byte"]
-"#;
 
 const PLAN: &str = r#"{
   "Input": {

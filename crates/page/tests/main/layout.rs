@@ -9,24 +9,13 @@ use overspin_runs::scenario_file::{self, Loaded};
 use overspin_runs::seeds as over;
 use overspin_runs::sweep::{self as sweeps, Settings};
 use overspin_scenario::{Ending, Picos, SEC, WaitCauses};
-use overspin_testing::SCENARIO;
+use overspin_testing::{CORES, LOCKS, SCENARIO};
 use overspin_watch::explain;
 use proptest::collection::vec;
 use proptest::prelude::{Just, any, prop_oneof, proptest};
 use proptest::sample::Index;
 use std::path::Path;
 use std::sync::LazyLock;
-
-const LOCKS: &str = r#"
-[[vary]]
-name = "lock"
-set = "domain.guest.lock"
-to = ["ticket", "lock-byte"]
-[[vary]]
-name = "cores"
-set = "host.cores"
-to = ["2", "1"]
-"#;
 
 fn back(record: &Record) -> Record {
     read("r.json", &record.to_json()).unwrap_or_else(|e| panic!("{e}\n{}", e.help))
@@ -51,7 +40,7 @@ fn of_seeds() -> Record {
 
 fn of_sweep() -> Record {
     let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), format!("{SCENARIO}{LOCKS}")).unwrap();
+    std::fs::write(file.path(), format!("{SCENARIO}{LOCKS}{CORES}")).unwrap();
     let Loaded::Sweep(loaded) = scenario_file::load(file.path(), &[]).unwrap() else { panic!() };
     let settings = Settings { seeds: Some(2), threads: 2, ..Settings::default() };
     let measured = sweeps::run(&loaded, settings, &|_, _| {}).unwrap();

@@ -28,14 +28,6 @@ use overspin_runs::scenario_file::{self, Loaded};
 use overspin_scenario::Scenario;
 use std::path::Path;
 
-/// An axis for [`overspin_testing::SCENARIO`] with two locks.
-const LOCKS: &str = r#"
-[[vary]]
-name = "lock"
-set = "domain.guest.lock"
-to = ["ticket", "lock-byte"]
-"#;
-
 /// What a scenario file with this text asks for.
 #[track_caller]
 fn load(text: &str, sets: &[&str]) -> Loaded {

@@ -6,7 +6,7 @@ use overspin_host::{Moment, Observer, Timed, VcpuState};
 use overspin_runs::scenario_file;
 use overspin_scenario::{NS, Picos, Scenario, US, Why};
 use overspin_sim::Simulator;
-use overspin_testing::skip;
+use overspin_testing::{TWO_ON_ONE, skip};
 use overspin_watch::perfetto::PerfettoSink;
 use serde_json::Value;
 use std::path::Path;
@@ -40,16 +40,6 @@ fn decode(python: &str, trace: &[u8]) -> Value {
 fn scenario(text: &str) -> Scenario {
     scenario_file::parse("trace.toml", "trace", text, &[]).unwrap()
 }
-
-const TWO_ON_ONE: &str = r#"
-[host]
-cores = 1
-[[domain]]
-name = "guest"
-vcpus = 2
-lock = "ticket"
-workload = { kind = "lock-loop" }
-"#;
 
 #[test]
 fn hand_made_events_add_up() {

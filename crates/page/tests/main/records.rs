@@ -1,7 +1,7 @@
 //! Every kind of record that is made here, read by every reader of records: what `compare`, `explain`, `report` and
 //! `run` do with the file.
 
-use crate::{LOCKS, claims, load, one};
+use crate::{claims, load, one};
 use overspin_experiment::schedbench_machine;
 use overspin_host::Observer;
 use overspin_lab::compare;
@@ -17,7 +17,7 @@ use overspin_runs::schedbench::{self, BenchFile};
 use overspin_runs::seeds;
 use overspin_runs::sweep;
 use overspin_scenario::Scenario;
-use overspin_testing::{SCENARIO, skip};
+use overspin_testing::{LOCKS, SCENARIO, skip};
 use overspin_watch::explain;
 use std::path::Path;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! Many seeds: what `overspin run --seeds` and files that vary the seed measure, record and print.
 
-use crate::{LOCKS, load, one};
+use crate::{load, one};
 use overspin_lab::compare::{self, Finding};
 use overspin_runs::record::{Kind, Record};
 use overspin_runs::scenario_file::Loaded;
 use overspin_runs::seeds::{self, OverSeeds, seeds_from};
 use overspin_runs::sweep;
-use overspin_testing::SCENARIO;
+use overspin_testing::{LOCKS, SCENARIO};
 
 const VARY: &str = r#"
 [[vary]]

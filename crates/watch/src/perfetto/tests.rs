@@ -2,20 +2,11 @@ use super::messages::Trace;
 use super::*;
 use overspin_runs::scenario_file;
 use overspin_scenario::{US, Why};
+use overspin_testing::TWO_ON_ONE;
 use prost::Message;
 
-const SCENARIO: &str = r#"
-[host]
-cores = 1
-[[domain]]
-name = "guest"
-vcpus = 2
-lock = "ticket"
-workload = { kind = "lock-loop" }
-"#;
-
 fn scenario() -> Scenario {
-    scenario_file::parse("t", "t", SCENARIO, &[]).unwrap()
+    scenario_file::parse("t", "t", TWO_ON_ONE, &[]).unwrap()
 }
 
 fn switch(prev: Option<u32>, prev_state: VcpuState, next: Option<u32>) -> Moment {
@@ -85,7 +76,7 @@ fn every_slice_that_ends_has_begun_on_its_track() {
 
 #[test]
 fn changes_are_instants_of_the_administrator() {
-    let text = format!("{SCENARIO}[[event]]\nat = \"1us\"\ndomain = \"guest\"\npause = true\n");
+    let text = format!("{TWO_ON_ONE}[[event]]\nat = \"1us\"\ndomain = \"guest\"\npause = true\n");
     let scenario = scenario_file::parse("t", "t", &text, &[]).unwrap();
     let mut sink = PerfettoSink::new(&scenario, 1, Vec::new()).unwrap();
     sink.record(US, &Moment::Change { event: 0 });

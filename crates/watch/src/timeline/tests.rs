@@ -4,22 +4,11 @@ use flate2::read::DeflateDecoder;
 use overspin_host::{Moment, Observer, Timed, VcpuState};
 use overspin_runs::scenario_file;
 use overspin_scenario::{DomainOutcome, Ending, LockOutcome, Outcome, Scenario, US};
+use overspin_testing::TWO_ON_ONE;
 use std::io::Read;
 
-const SCENARIO: &str = r#"
-limit = "20ms"
-[host]
-cores = 1
-noise = { placement = "none" }
-[[domain]]
-name = "guest"
-vcpus = 2
-lock = "ticket"
-workload = { kind = "lock-loop" }
-"#;
-
 fn scenario() -> Scenario {
-    scenario_file::parse("t", "t", SCENARIO, &[]).unwrap()
+    scenario_file::parse("t", "t", TWO_ON_ONE, &[]).unwrap()
 }
 
 fn outcome(end: Picos) -> Outcome {
@@ -185,7 +174,7 @@ fn what_is_too_large_gets_a_longer_quantum_and_no_error_adds_up() {
 #[test]
 fn a_run_that_is_observed_is_the_same_run() {
     // Two vCPUs that begin together on two pCPUs wait for each other.
-    let text = SCENARIO.replace("cores = 1", "cores = 2\nstagger = \"0\"");
+    let text = TWO_ON_ONE.replace("cores = 1", "cores = 2\nstagger = \"0\"");
     let scenario = scenario_file::parse("t", "t", &text, &[]).unwrap();
     let mut observers =
         (Recorder::new(&scenario, Picos::ZERO, 10_000), WaitLengths::new(&scenario));

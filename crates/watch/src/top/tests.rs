@@ -2,22 +2,10 @@ use super::*;
 use overspin_host::{Moment, Observer, Timed};
 use overspin_runs::scenario_file;
 use overspin_scenario::{Outcome, Scenario, US};
-
-const SCENARIO: &str = r#"
-limit = "50ms"
-[host]
-cores = 1
-[host.noise]
-placement = "none"
-[[domain]]
-name = "guest"
-vcpus = 2
-lock = "ticket"
-workload = { kind = "lock-loop" }
-"#;
+use overspin_testing::TWO_ON_ONE;
 
 fn scenario() -> Scenario {
-    scenario_file::parse("t", "t", SCENARIO, &[]).unwrap()
+    scenario_file::parse("t", "t", TWO_ON_ONE, &[]).unwrap()
 }
 
 /// The frames of these moments, each `interval` long.
@@ -87,7 +75,7 @@ fn an_interval_has_its_own_times_and_no_others() {
 
 #[test]
 fn frames_of_a_run_add_up_to_its_outcome() {
-    let scenario = scenario();
+    let scenario = Scenario { limit: Picos::ms(50), ..scenario() };
     let run = |interval: Picos| -> (Vec<Frame>, Outcome) {
         let mut frames = Vec::new();
         let mut meter = Meter::new(&scenario, move || interval, |frame| frames.push(frame));

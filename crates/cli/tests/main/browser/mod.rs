@@ -7,7 +7,7 @@ mod chromium;
 
 use crate::{json, overspin};
 use chromium::Chromium;
-use overspin_testing::{Program, expected_bytes, root, skip};
+use overspin_testing::{CORES, LOCKS, Program, SCENARIO, expected_bytes, root, skip};
 use serde_json::Value;
 use std::fs;
 use std::sync::LazyLock;
@@ -36,34 +36,13 @@ lock = "ticket"
 workload = { kind = "lock-loop", section = "20us", outside = "30us" }
 "#;
 
-/// A sweep of four short runs.
-const SWEEP: &str = r#"
-name = "sweep"
-limit = "30ms"
-[host]
-cores = 2
-[[domain]]
-name = "guest"
-vcpus = 4
-lock = "ticket"
-workload = { kind = "lock-loop" }
-[[vary]]
-name = "lock"
-set = "domain.guest.lock"
-to = ["ticket", "lock-byte"]
-[[vary]]
-name = "cores"
-set = "host.cores"
-to = ["2", "1"]
-"#;
-
 /// A folder with one page for all tests: a single run, a run with marks of all kinds, a sweep.
 static PAGES: LazyLock<Program> = LazyLock::new(|| {
     let pages = overspin();
     let example = root().join("examples/ticket-overcommit.toml");
     let example = example.to_str().unwrap();
     pages.write("marks.toml", MARKS);
-    pages.write("sweep.toml", SWEEP);
+    pages.write("sweep.toml", &format!("name = \"sweep\"{SCENARIO}{LOCKS}{CORES}"));
     pages.fine(&["run", example, "--set", "limit=500ms", "--json", "run.json", "--csv", "run.csv"]);
     pages.fine(&["run", "marks.toml", "--json", "marks.json"]);
     pages.fine(&["run", "sweep.toml", "--json", "sweep.json"]);
