@@ -42,7 +42,7 @@ static PAGES: LazyLock<Program> = LazyLock::new(|| {
     let example = root().join("examples/ticket-overcommit.toml");
     let example = example.to_str().unwrap();
     pages.write("marks.toml", MARKS);
-    pages.write("sweep.toml", &format!("name = \"sweep\"{SCENARIO}{LOCKS}{CORES}"));
+    pages.write("sweep.toml", format!("name = \"sweep\"{SCENARIO}{LOCKS}{CORES}"));
     pages.fine(&["run", example, "--set", "limit=500ms", "--json", "run.json", "--csv", "run.csv"]);
     pages.fine(&["run", "marks.toml", "--json", "marks.json"]);
     pages.fine(&["run", "sweep.toml", "--json", "sweep.json"]);
