@@ -1,4 +1,4 @@
-//! Runs in any world: a [catalog] of locks, schedulers, workloads and worlds, the [way] to run in one of them, and what is
+//! Runs in any world: a [catalog] of locks, schedulers, workloads and worlds, a [runner] in one of them, and what is
 //! run: a scenario, many [seeds], a [sweep], a plan of [schedbench]. Each has its record and its report. [instruments] measure
 //! runs of experiments.
 #![forbid(unsafe_code)]
