@@ -145,9 +145,7 @@ fn waits(totals: &Value, domain: &str, lock: &str) -> (u64, u64) {
 fn a_simulated_run_adds_up_to_its_outcome() {
     let Some(python) = python() else { return };
     for lock in ["ticket", "xen-pv"] {
-        let text = TWO_ON_ONE
-            .replace("[host]", "limit = \"50ms\"\n[host]")
-            .replace("\"ticket\"", &format!("{lock:?}"));
+        let text = TWO_ON_ONE.replace("20ms", "50ms").replace("\"ticket\"", &format!("{lock:?}"));
         let scenario = scenario(&text);
         let mut sink = PerfettoSink::new(&scenario, 1, Vec::new()).unwrap();
         let simulator = Simulator::new();
