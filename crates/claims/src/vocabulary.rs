@@ -8,6 +8,7 @@ use super::scope::Scope;
 use super::unit::Unit;
 use overspin_record::metric::Metric;
 use overspin_sched::nearest;
+use std::collections::HashMap;
 
 /// At most this many legal words are listed in a message.
 const LISTED: usize = 24;
@@ -51,6 +52,8 @@ impl Name {
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
     names: Vec<Name>,
+    /// Their positions, by their metric: an experiment has thousands of names, and hundreds of references to them.
+    of_metric: HashMap<&'static str, Vec<usize>>,
     published: Vec<(Name, f64)>,
 }
 
@@ -58,7 +61,10 @@ impl Vocabulary {
     /// Announces samples of these metrics at a place.
     pub fn measured(&mut self, place: &[&str], metrics: &[&'static Metric]) {
         let place: Vec<String> = place.iter().map(|w| (*w).to_owned()).collect();
-        self.names.extend(metrics.iter().map(|metric| Name { place: place.clone(), metric }));
+        for metric in metrics {
+            self.of_metric.entry(metric.name).or_default().push(self.names.len());
+            self.names.push(Name { place: place.clone(), metric });
+        }
     }
 
     /// Adds a published value of a metric at a place, in the metric's unit, that is not a figure.
@@ -84,8 +90,17 @@ impl Vocabulary {
     /// If there is no such name; the fault says which word is wrong and which words are legal.
     pub fn find(&self, path: &Path, scope: &Scope) -> Result<Vec<&Name>, Fault> {
         let words = scope.words(path)?;
-        let found: Vec<&Name> = self.names.iter().filter(|n| n.fits(&words)).collect();
+        let found = self.fitting(&words);
         if found.is_empty() { Err(unknown(path, &words, &|| self.names.iter())) } else { Ok(found) }
+    }
+
+    /// The names that fit words, of which some may be any.
+    fn fitting(&self, words: &[Option<&str>]) -> Vec<&Name> {
+        let Some(Some(metric)) = words.last() else {
+            return self.names.iter().filter(|n| n.fits(words)).collect();
+        };
+        let names = self.of_metric.get(metric).into_iter().flatten().map(|i| &self.names[*i]);
+        names.filter(|n| n.fits(words)).collect()
     }
 
     /// The published figures that a reference stands for.
@@ -119,12 +134,17 @@ impl Vocabulary {
             let names = self.published.iter().map(|(n, _)| n).filter(|_| published);
             names.chain(self.names.iter().filter(|_| !published))
         };
+        let fitting: Vec<&Name> = if published {
+            names().filter(|n| n.fits(&words)).collect()
+        } else {
+            self.fitting(&words)
+        };
         let mut found: Vec<&str> = Vec::new();
         for (at, (word, _)) in path.words.iter().enumerate() {
             if !matches!(word, PathWord::Variable(v) if v == variable) {
                 continue;
             }
-            for word in names().filter(|n| n.fits(&words)).filter_map(|n| n.word(at)) {
+            for word in fitting.iter().filter_map(|n| n.word(at)) {
                 if !found.contains(&word) {
                     found.push(word);
                 }
@@ -135,8 +155,7 @@ impl Vocabulary {
 
     /// The measured names that a path may lead to, whatever its unbound variables will stand for.
     pub fn about(&self, path: &Path, scope: &Scope) -> Vec<&Name> {
-        let words = known_words(path, scope);
-        self.names.iter().filter(|n| n.fits(&words)).collect()
+        self.fitting(&known_words(path, scope))
     }
 
     /// Every metric that is measured, with each of its places.
