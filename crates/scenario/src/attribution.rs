@@ -72,6 +72,7 @@ pub struct WaitCauses {
 impl WaitCauses {
     /// The time of one cause.
     #[must_use]
+    #[inline]
     pub fn of(&self, cause: Cause) -> Picos {
         match cause {
             Cause::HolderRunning => self.holder_running,
@@ -94,6 +95,7 @@ impl WaitCauses {
 
     /// The time of all causes.
     #[must_use]
+    #[inline]
     pub fn total(&self) -> Picos {
         Cause::ALL.iter().map(|c| self.of(*c)).sum()
     }
@@ -101,6 +103,7 @@ impl WaitCauses {
 
 /// From times in the order of [`Cause::ALL`].
 impl From<[Picos; 6]> for WaitCauses {
+    #[inline]
     fn from(times: [Picos; 6]) -> Self {
         let [
             holder_running,
@@ -122,6 +125,7 @@ impl From<[Picos; 6]> for WaitCauses {
 }
 
 impl AddAssign for WaitCauses {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = Cause::ALL.map(|c| self.of(c) + other.of(c)).into();
     }

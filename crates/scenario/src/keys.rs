@@ -7,7 +7,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
 use serde_json::Value;
 
 /// The type of the value of a key.
@@ -142,6 +142,17 @@ impl Section {
         }
     }
 
+    /// Refuses the fields that are left in a table as data when all keys were taken out of it.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn refuse_others(&self, left: &Tree) -> Result<(), serde_json::Error> {
+        let Some(field) = left.keys().next() else { return Ok(()) };
+        let fields: Vec<_> = self.keys.iter().map(|k| format!("`{}`", k.field)).collect();
+        let expected = fields.join(", ");
+        Err(Error::custom(format!("unknown field `{field}`, expected one of {expected}")))
+    }
+
     /// Checks that the numbers and times of a table as data are within the ranges of their keys. A file was checked when
     /// it was read; values from other programs were not.
     ///
@@ -228,6 +239,18 @@ impl Key {
 
 /// The word of a [`Kind::ChoiceOrNone`] that stands for no table.
 pub const NONE: &str = "none";
+
+/// Takes a field out of a table as data.
+///
+/// # Errors
+/// If it has another type, or is missing and its type has no value for that.
+pub fn take<T: DeserializeOwned>(tree: &mut Tree, field: &str) -> Result<T, serde_json::Error> {
+    match tree.remove(field) {
+        Some(value) => serde_json::from_value(value),
+        None => serde_json::from_value(Value::Null)
+            .map_err(|_| Error::custom(format!("missing field `{field}`"))),
+    }
+}
 
 /// A structure from some of its fields; all others have the values of absent keys.
 ///

@@ -51,8 +51,8 @@ impl Stopped {
 /// a number. Older records contain numbers, which are still read.
 pub mod hash_text {
     use alloc::format;
-    use alloc::string::String;
     use serde::{Deserialize, Deserializer, Serializer, de};
+    use serde_json::Value;
 
     /// Writes the digits.
     ///
@@ -67,16 +67,10 @@ pub mod hash_text {
     /// # Errors
     /// If the value is neither.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Number(u64),
-            Text(String),
-        }
-        match Either::deserialize(from)? {
-            Either::Number(hash) => Ok(hash),
-            Either::Text(digits) => u64::from_str_radix(&digits, 16)
+        match Value::deserialize(from)? {
+            Value::String(digits) => u64::from_str_radix(&digits, 16)
                 .map_err(|_| de::Error::custom(format!("`{digits}` is not 16 hexadecimal digits"))),
+            number => serde_json::from_value(number).map_err(de::Error::custom),
         }
     }
 }

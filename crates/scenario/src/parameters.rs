@@ -10,7 +10,7 @@
 macro_rules! parameters {
     (@name $field:ident) => { stringify!($field) };
     (@name $field:ident $key:ident) => { stringify!($key) };
-    ($(@serde($strict:ident))? $(#[$attribute:meta])* $name:ident: $vis:vis $keys:ident at $heading:literal, $about:literal {
+    ($(@$refuse_others:ident)? $(#[$attribute:meta])* $name:ident: $vis:vis $keys:ident at $heading:literal, $about:literal {
         $($(#[$more:meta])* $field:ident $(as $key:ident)?: $type:ty = $kind:expr, $absent:expr, $doc:literal;)*
     }) => {
         #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -21,18 +21,20 @@ macro_rules! parameters {
             $(#[doc = $doc] $(#[$more])* pub $field: $type,)*
         }
 
+        impl TryFrom<$crate::Tree> for $name {
+            type Error = serde_json::Error;
+
+            fn try_from(mut tree: $crate::Tree) -> Result<Self, Self::Error> {
+                $keys.fill(&mut tree);
+                let all = Self { $($field: $crate::keys::take(&mut tree, stringify!($field))?),* };
+                $($keys.$refuse_others(&tree)?;)?
+                Ok(all)
+            }
+        }
+
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                #[derive(serde::Deserialize)]
-                $(#[serde($strict)])?
-                struct Whole {
-                    $($field: $type,)*
-                }
-                let mut tree = $crate::Tree::deserialize(from)?;
-                $keys.fill(&mut tree);
-                let whole = serde_json::from_value($crate::Value::Object(tree));
-                let Whole { $($field),* } = whole.map_err(serde::de::Error::custom)?;
-                Ok(Self { $($field),* })
+                Self::try_from($crate::Tree::deserialize(from)?).map_err(serde::de::Error::custom)
             }
         }
 

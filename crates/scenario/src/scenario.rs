@@ -102,6 +102,14 @@ impl Host {
     /// Says which key is wrong.
     pub fn check(&self) -> Result<(), Fault> {
         HOST.check(&tree(self))?;
+        self.agrees()
+    }
+
+    /// Checks that values which are each in their range agree with each other.
+    ///
+    /// # Errors
+    /// Says which key is wrong.
+    pub fn agrees(&self) -> Result<(), Fault> {
         let pcpus = self.pcpus();
         if pcpus > Self::MOST_PCPUS {
             let Self { sockets, cores, threads, .. } = self;

@@ -38,90 +38,105 @@ impl Picos {
 
     /// A whole number of microseconds, for a constant; elsewhere `n * US` reads better.
     #[must_use]
+    #[inline]
     pub const fn us(n: u64) -> Self {
         Self(n * US.0)
     }
 
     /// A whole number of milliseconds.
     #[must_use]
+    #[inline]
     pub const fn ms(n: u64) -> Self {
         Self(n * MS.0)
     }
 
     /// A whole number of seconds.
     #[must_use]
+    #[inline]
     pub const fn sec(n: u64) -> Self {
         Self(n * SEC.0)
     }
 
     /// The time in seconds, for reports and for statistics.
     #[must_use]
+    #[inline]
     pub fn seconds(self) -> f64 {
         self.ratio(SEC)
     }
 
     /// The time in milliseconds, for reports and for statistics.
     #[must_use]
+    #[inline]
     pub fn millis(self) -> f64 {
         self.ratio(MS)
     }
 
     /// The time in microseconds, for reports and for statistics.
     #[must_use]
+    #[inline]
     pub fn micros(self) -> f64 {
         self.ratio(US)
     }
 
     /// The time in nanoseconds, for reports and for statistics.
     #[must_use]
+    #[inline]
     pub fn nanos(self) -> f64 {
         self.ratio(NS)
     }
 
     /// The time divided by `whole`. If `whole` is zero, the result is not a number, or infinite.
     #[must_use]
+    #[inline]
     pub fn ratio(self, whole: Self) -> f64 {
         self.0 as f64 / whole.0 as f64
     }
 
     /// The time in per cent of `whole`, with the exceptions of [`ratio`](Self::ratio).
     #[must_use]
+    #[inline]
     pub fn percent(self, whole: Self) -> f64 {
         100.0 * self.0 as f64 / whole.0 as f64
     }
 
     /// The sum, or [`Picos::MAX`].
     #[must_use]
+    #[inline]
     pub const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
     /// The difference, or zero if `other` is longer.
     #[must_use]
+    #[inline]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
     /// The product, or [`Picos::MAX`].
     #[must_use]
+    #[inline]
     pub const fn saturating_mul(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
     }
 
     /// One of `parts` equal parts, rounded down; `None` if `parts` is 0.
     #[must_use]
+    #[inline]
     pub fn checked_div(self, parts: u64) -> Option<Self> {
         self.0.checked_div(parts).map(Self)
     }
 
     /// The number of pieces of at most `piece` that make up the time.
     #[must_use]
+    #[inline]
     pub fn div_ceil(self, piece: Self) -> u64 {
         self.0.div_ceil(piece.0)
     }
 
     /// The time between two instants, in any order.
     #[must_use]
+    #[inline]
     pub const fn abs_diff(self, other: Self) -> Self {
         Self(self.0.abs_diff(other.0))
     }
@@ -214,12 +229,14 @@ impl Rem for Picos {
 }
 
 impl Sum for Picos {
+    #[inline]
     fn sum<I: Iterator<Item = Self>>(times: I) -> Self {
         Self(times.map(|time| time.0).sum())
     }
 }
 
 impl<'a> Sum<&'a Self> for Picos {
+    #[inline]
     fn sum<I: Iterator<Item = &'a Self>>(times: I) -> Self {
         times.copied().sum()
     }

@@ -10,7 +10,7 @@ use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -145,16 +145,11 @@ impl Serialize for Workloads {
 
 impl<'de> Deserialize<'de> for Workloads {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum OneOrMany {
-            One(Workload),
-            Many(Vec<Workload>),
+        match Value::deserialize(from)? {
+            several @ Value::Array(_) => serde_json::from_value(several).map(Self),
+            one => serde_json::from_value::<Workload>(one).map(Self::from),
         }
-        Ok(match OneOrMany::deserialize(from)? {
-            OneOrMany::One(one) => one.into(),
-            OneOrMany::Many(several) => Self(several),
-        })
+        .map_err(D::Error::custom)
     }
 }
 

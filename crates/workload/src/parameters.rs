@@ -3,7 +3,7 @@
 /// Parameters of a workload: a field that the table does not have is refused, since a workload would run without it.
 macro_rules! parameters {
     ($($declaration:tt)*) => {
-        overspin_scenario::parameters! { @serde(deny_unknown_fields) $($declaration)* }
+        overspin_scenario::parameters! { @refuse_others $($declaration)* }
     };
 }
 

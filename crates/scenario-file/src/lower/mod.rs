@@ -87,7 +87,7 @@ fn host(r: &Reader<'_>) -> Result<Host> {
         }
     }
     let host = Host { pools: pools::pools(r)?, ..r.fields(fields)? };
-    host.check().map_err(|fault| r.error_within(&fault.key, fault.message, fault.help))?;
+    host.agrees().map_err(|fault| r.error_within(&fault.key, fault.message, fault.help))?;
     Ok(Host { params: params::of_scheduler(r, &host.scheduler)?, ..host })
 }
 
