@@ -38,7 +38,7 @@ pub(crate) fn compare(
         None => None,
         Some("lower") => Some(Better::Lower),
         Some("higher") => Some(Better::Higher),
-        Some(other) => return Err(errors::unknown("direction", other, None, &["lower", "higher"])),
+        Some(other) => return Err(errors::unknown("direction", other, &["lower", "higher"])),
     };
     let mut inputs = Vec::new();
     for (name, record) in [a, b] {

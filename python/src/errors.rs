@@ -5,6 +5,7 @@ use overspin_host::Refused;
 use overspin_located as located;
 use overspin_located::LocatedError;
 use overspin_record::output::OutputError;
+use overspin_runs::catalog::suggestion;
 use overspin_runs::record::LoadError;
 use overspin_runs::scenario_file;
 use pyo3::exceptions::PyOSError;
@@ -28,11 +29,10 @@ pub(crate) fn plain(class: &str, message: &str, remedy: &str) -> PyErr {
     made(class, |class| Ok(class.call1((message, remedy))?.unbind()))
 }
 
-/// An argument that is none of `known`; `near` is the one that was probably meant.
-pub(crate) fn unknown(what: &str, name: &str, near: Option<&str>, known: &[&str]) -> PyErr {
-    let guess = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+/// An argument that is none of `known`.
+pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> PyErr {
     let message = format!("there is no {what} `{name}`");
-    plain("UnknownName", &message, &format!("{guess}there are: {}", known.join(", ")))
+    plain("UnknownName", &message, &suggestion(name, "there are", known))
 }
 
 /// A fault in a scenario, with its place, as the command draws it.

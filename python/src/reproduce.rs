@@ -38,8 +38,7 @@ fn find(name: &str) -> PyResult<Experiment> {
         return found.map_err(|e| errors::scenario(&e));
     }
     if !name.ends_with(".toml") {
-        let near = experiment::nearest_name(name);
-        return Err(errors::unknown("experiment", name, near, &experiment::names()));
+        return Err(errors::unknown("experiment", name, &experiment::names()));
     }
     let text = record::read_text(Path::new(name)).map_err(|e| errors::load(&e))?;
     experiment::parse(name, &text).map_err(|e| errors::scenario(&e))

@@ -62,12 +62,7 @@ fn named(name: Option<&str>) -> PyResult<AnyWorld> {
     let name = name.unwrap_or(catalog().simulator().name());
     catalog().world(name).ok_or_else(|| {
         let known: Vec<&str> = catalog().worlds().iter().map(|world| world.name()).collect();
-        errors::unknown(
-            "world",
-            name,
-            overspin_runs::catalog::nearest(name, known.iter().copied()),
-            &known,
-        )
+        errors::unknown("world", name, &known)
     })
 }
 

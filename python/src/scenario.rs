@@ -88,9 +88,7 @@ impl Scenario {
     #[classmethod]
     fn example(_: &Bound<'_, PyType>, name: &str) -> PyResult<Self> {
         let known = examples::EXAMPLES.map(|(name, _)| name);
-        let text = examples::text(name).ok_or_else(|| {
-            errors::unknown("example", name, overspin_runs::catalog::nearest(name, known), &known)
-        })?;
+        let text = examples::text(name).ok_or_else(|| errors::unknown("example", name, &known))?;
         Self::new(Path::new("examples").join(name).with_extension("toml"), text.into(), Vec::new())
     }
 

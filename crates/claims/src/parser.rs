@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::functions::{FUNCTIONS, Function};
 use super::lexer::{Spanned, Token, tokens};
 use super::unit::Unit;
-use overspin_sched::nearest;
+use overspin_sched::suggestion;
 use std::ops::Range;
 
 /// Most nested parentheses. The parser calls itself for each, and the stack is limited.
@@ -349,10 +349,8 @@ impl Parser {
         }
         let Some(function) = Function::find(name) else {
             let names: Vec<&str> = FUNCTIONS.iter().map(|f| f.name).chain(["published"]).collect();
-            let guess = nearest(name, names.iter().copied())
-                .map_or_else(String::new, |n| format!("did you mean `{n}`? "));
             let message = format!("there is no function `{name}`");
-            let help = format!("{guess}functions are: {}", names.join(", "));
+            let help = suggestion(name, "functions are", &names);
             return Err(Fault::new(span, message, help));
         };
         let mut arguments = vec![self.condition()?];

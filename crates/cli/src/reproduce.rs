@@ -15,6 +15,7 @@ use overspin_experiment::{
 };
 use overspin_record::output::Output;
 use overspin_report::Block;
+use overspin_runs::catalog::suggestion;
 use overspin_runs::record;
 use overspin_runs::runner::Until;
 use std::path::Path;
@@ -202,14 +203,10 @@ fn find(name: &str) -> Result<Experiment, Failure> {
         return Ok(experiment?);
     }
     if !name.ends_with(".toml") {
-        let guess = experiment::nearest_name(name)
-            .map_or_else(String::new, |n| format!("did you mean `{n}`? "));
+        let known = suggestion(name, "experiments are", &experiment::names());
         return Err(Failure::usage(
             format!("there is no experiment `{name}`"),
-            format!(
-                "{guess}experiments are: {}; or name a .toml file",
-                experiment::names().join(", ")
-            ),
+            format!("{known}; or name a .toml file"),
         ));
     }
     let text = record::read_text(Path::new(name))?;

@@ -32,8 +32,8 @@ pub(crate) use outcome::verdict;
 pub use outcome::{Reproduction, verdict_of_all};
 pub use overspin_runs::record::{Compared, Grade, Judged, Parameter, Role};
 pub use registry::{
-    all, built_in, kernbench_2008, metrics, names, nearest_name, parse, quickest_first,
-    schedbench_2016, schedbench_machine, text,
+    all, built_in, kernbench_2008, metrics, names, parse, quickest_first, schedbench_2016,
+    schedbench_machine, text,
 };
 
 use overspin_claims::Vocabulary;

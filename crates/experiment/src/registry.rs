@@ -7,7 +7,6 @@ use overspin_record::metric::Table;
 use overspin_runs::instruments;
 use overspin_runs::scenario_file::tree::Document;
 use overspin_runs::schedbench::Machine;
-use overspin_sched::nearest;
 use serde::de::DeserializeOwned;
 
 /// Names and texts of the experiments that come with the program, in the order in which all of them run: the best known
@@ -107,12 +106,6 @@ pub fn built_in(name: &str) -> Option<Result<Experiment, LocatedError>> {
 /// If a file is not legal, which a test rules out.
 pub fn all() -> Result<Vec<Experiment>, LocatedError> {
     names().into_iter().filter_map(built_in).collect()
-}
-
-/// The experiment name that was probably meant.
-#[must_use]
-pub fn nearest_name(name: &str) -> Option<&'static str> {
-    nearest(name, names())
 }
 
 /// Parses an experiment file that messages call `path`.

@@ -17,7 +17,6 @@ fn the_experiments_that_come_along_are_legal() {
         assert!(parameters.iter().all(|p| !p.value.is_empty()));
     }
     assert!(built_in("2009-spinlocks").is_none());
-    assert_eq!(nearest_name("2008-spinlock"), Some("2008-spinlocks"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use overspin_locks::{LockFamily, RawLock};
 use overspin_names::Names;
 use overspin_native::world::{ProcessesWorld, RunThreads, ThreadsWorld};
 use overspin_sched::SchedError;
-pub use overspin_sched::{ParamInfo, SchedulerInfo, nearest};
+pub use overspin_sched::{ParamInfo, SchedulerInfo, suggestion};
 use overspin_sim::{SimPlatform, Simulator};
 pub use overspin_workload::WorkloadInfo;
 use std::sync::{PoisonError, RwLock};

@@ -10,7 +10,7 @@ use overspin_locks::LockInfo;
 use overspin_names::Names;
 use overspin_scenario::keys::NONE;
 use overspin_scenario::{Picos, Tree, Value as Json, parse_time};
-use overspin_sched::{SchedulerInfo, nearest};
+use overspin_sched::{SchedulerInfo, suggestion};
 use serde::de::DeserializeOwned;
 
 type Result<T> = std::result::Result<T, LocatedError>;
@@ -114,12 +114,8 @@ impl<'a> Reader<'a> {
     fn unknown_key(&self, name: &str, at: &At) -> LocatedError {
         let known: Vec<&str> =
             self.common.iter().map(|k| k.name).chain(self.section.names()).collect();
-        let guess = match nearest(name, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`? "),
-            None => String::new(),
-        };
         let message = format!("`{name}` is not a key of {}", self.section.heading);
-        let help = format!("{guess}legal keys are: {}", known.join(", "));
+        let help = suggestion(name, "legal keys are", &known);
         self.document.error(at, &self.full(name), message, help)
     }
 
@@ -393,14 +389,10 @@ impl<'a> Reader<'a> {
             Kind::Workload => "workload",
             _ => "choice",
         };
-        let guess = match nearest(&text, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`? "),
-            None => String::new(),
-        };
         Err(self.error(
             name,
             format!("`{}`: there is no {what} `{text}`", self.full(name)),
-            format!("{guess}{what}s are: {}", known.join(", ")),
+            suggestion(&text, &format!("{what}s are"), known),
         ))
     }
 

@@ -55,7 +55,7 @@ pub use error::SchedError;
 pub use hypervisor::{Change, Hypervisor, Switch};
 pub use ids::{Action, DomainId, PcpuId, PoolId, TimerId, VcpuId};
 pub use machine::{Machine, RunState, RunTimes};
-pub use nearest::nearest;
+pub use nearest::{nearest, suggestion};
 pub use params::{ParamInfo, ParamKind, ParamValue, Params};
 pub use pools::Pools;
 pub use registry::{MakeScheduler, SchedulerInfo, Schedulers, find, make, schedulers};

@@ -1,5 +1,6 @@
 //! Suggestions for misspelt names.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -50,6 +51,15 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .min_by_key(|(d, _)| *d)
         .filter(|(d, name)| *d <= 2.max(name.chars().count() / 3))
         .map(|(_, name)| name)
+}
+
+/// A remedy for a name that is none of `known`: the one that was probably meant, and all of them after the words
+/// `legal`, such as `locks are`.
+#[must_use]
+pub fn suggestion(wrong: &str, legal: &str, known: &[&str]) -> String {
+    let near = nearest(wrong, known.iter().copied());
+    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    format!("{near}{legal}: {}", known.join(", "))
 }
 
 #[cfg(test)]

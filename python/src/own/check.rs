@@ -35,12 +35,7 @@ pub(crate) fn check_scheduler(
     let all = names().schedulers();
     let info = *all.find(name).map_err(|_| {
         let known: Vec<&str> = all.iter().map(|info| info.name).collect();
-        errors::unknown(
-            "scheduler",
-            name,
-            overspin_runs::catalog::nearest(name, known.iter().copied()),
-            &known,
-        )
+        errors::unknown("scheduler", name, &known)
     })?;
     let is_python = registry::class(py, info.name).is_ok();
     let (runs_within, idles_at_most) = (time(runs_within)?, time(idles_at_most)?);

@@ -107,7 +107,7 @@ pub(crate) fn register_workload(
 /// The class that `name` stands for.
 pub(super) fn class(py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
     let class = parts().schedulers.get(name).map(|class| class.clone_ref(py));
-    class.ok_or_else(|| errors::unknown("scheduler in Python", name, None, &[]))
+    class.ok_or_else(|| errors::unknown("scheduler in Python", name, &[]))
 }
 
 /// The function that `name` stands for.

@@ -84,11 +84,16 @@ impl Sweep {
         scenario: &Scenario,
         outcome: &Outcome,
         scale: f64,
+        tools: &[Tool],
     ) -> Measured {
         let at = &self.points.all[point];
         let subject = Subject { scenario, outcome, domain: at.domain, scale };
-        let run = Run { place: at.at.join("."), ..Run::of(outcome) };
-        Measured { point, run, values: self.selection.values(&subject), shown: Vec::new() }
+        Measured {
+            point,
+            run: Run { place: at.at.join("."), ..Run::of(outcome) },
+            values: self.selection.values(&subject),
+            shown: tools.iter().map(|tool| (tool.show)(&subject)).collect(),
+        }
     }
 
     /// Assembles the results of the runs, which are in the order of the points.
@@ -196,14 +201,8 @@ impl Kind for Sweep {
             let point = &self.points.all[*number];
             let (scenario, factor) = self.points.scenario(point, scale)?;
             let outcome = settings.simulate(&scenario, *seed, || point.at.join(", "))?;
-            let mut measured = self.measure(*number, &scenario, &outcome, factor);
-            if *seed == seeds[0] {
-                let domain = point.domain;
-                let subject =
-                    Subject { scenario: &scenario, outcome: &outcome, domain, scale: factor };
-                measured.shown = self.tools.iter().map(|tool| (tool.show)(&subject)).collect();
-            }
-            Ok(measured)
+            let tools: &[_] = if *seed == seeds[0] { &self.tools } else { &[] };
+            Ok(self.measure(*number, &scenario, &outcome, factor, tools))
         })?;
         Ok(self.assemble(head, scale, measured))
     }

@@ -8,7 +8,7 @@ use overspin_runs::catalog::names;
 use overspin_runs::scenario_file::tree::Document;
 use overspin_runs::scenario_file::{Axis, Dimension, Template};
 use overspin_scenario::{Picos, Scenario, parse_time};
-use overspin_sched::nearest;
+use overspin_sched::suggestion;
 use std::collections::BTreeMap;
 
 /// A point.
@@ -265,9 +265,8 @@ pub(super) fn position(
 ) -> Result<usize, LocatedError> {
     names.iter().position(|n| n == name).map_or_else(
         || {
-            let near = nearest(name, names.iter().map(String::as_str));
-            let near = near.map_or_else(String::new, |n| format!("did you mean `{n}`? "));
-            let help = format!("{near}it can be: {}", names.join(", "));
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let help = suggestion(name, "it can be", &names);
             fail(document, key, format!("there is no {what} `{name}`"), &help)
         },
         Ok,

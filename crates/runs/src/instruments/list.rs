@@ -1,6 +1,6 @@
 //! All instruments, with how each of their metrics is computed.
 
-use super::{Has, Instrument, Row, Subject, Trace};
+use super::{Has, Instrument, Row, Subject, Trace, metrics};
 use crate::catalog;
 use crate::sweep::MEASURES;
 use overspin_record::metric::Metric;
@@ -26,7 +26,7 @@ pub static INSTRUMENTS: [Instrument; 8] = [
     Instrument {
         name: "run",
         places: "What the hypervisor sees of the domain. `elapsed` and `cpu` are of finished runs only.",
-        metrics: || INSTRUMENTS[0].all(),
+        metrics: || metrics(&run()),
         rows: run,
         of_vcpu: None,
         fits: |_| true,
@@ -34,7 +34,7 @@ pub static INSTRUMENTS: [Instrument; 8] = [
     Instrument {
         name: "time",
         places: "What time(1) prints of the domain's tasks. Only finished runs have it.",
-        metrics: || INSTRUMENTS[1].all(),
+        metrics: || metrics(&time()),
         rows: time,
         of_vcpu: None,
         fits: |_| true,
@@ -43,16 +43,16 @@ pub static INSTRUMENTS: [Instrument; 8] = [
         name: "vcpus",
         places: "What `xm vcpu-list` prints. The place of a vCPU is below the domain's: `ticket.half.v0`. Only \
                  finished runs have it.",
-        metrics: || INSTRUMENTS[2].all(),
-        rows: || vec![row!(&VCPU_TIME, Finished, |s| sum(&s.domain().vcpus, |v| vcpu_time(s, v)))],
+        metrics: || metrics(&vcpus()),
+        rows: vcpus,
         of_vcpu: Some((&VCPU_TIME, vcpu_time)),
         fits: |_| true,
     },
     Instrument {
         name: "locks",
         places: "What each point of a sweep has, over the locks of all domains.",
-        metrics: || INSTRUMENTS[3].all(),
-        rows: || MEASURES.iter().map(|m| row!(m.metric, Sound, m.of)).collect(),
+        metrics: || metrics(&all_locks()),
+        rows: all_locks,
         of_vcpu: None,
         fits: |_| true,
     },
@@ -60,7 +60,7 @@ pub static INSTRUMENTS: [Instrument; 8] = [
         name: "lockmeter",
         places: "What lockmeter shows of the workload's locks, and what no tool could show of cache lines. Only \
                  finished runs have it.",
-        metrics: || INSTRUMENTS[4].all(),
+        metrics: || metrics(&lockmeter()),
         rows: lockmeter,
         of_vcpu: None,
         fits: |_| true,
@@ -69,7 +69,7 @@ pub static INSTRUMENTS: [Instrument; 8] = [
         name: "vmstat",
         places: "What a trace of `vmstat` says about a file server, in a domain whose kernel sets `vmstat`. Only \
                  finished runs have it.",
-        metrics: || INSTRUMENTS[5].all(),
+        metrics: || metrics(&vmstat()),
         rows: vmstat,
         of_vcpu: None,
         fits: |domain| domain.kernel.vmstat.is_some(),
@@ -77,7 +77,7 @@ pub static INSTRUMENTS: [Instrument; 8] = [
     Instrument {
         name: "windows",
         places: "The windows before preemptions of the domain's vCPUs.",
-        metrics: || INSTRUMENTS[6].all(),
+        metrics: || metrics(&windows()),
         rows: windows,
         of_vcpu: None,
         fits: |_| true,
@@ -85,7 +85,7 @@ pub static INSTRUMENTS: [Instrument; 8] = [
     Instrument {
         name: "faults",
         places: "The page faults of a domain that runs `pft`. Only finished runs have them.",
-        metrics: || INSTRUMENTS[7].all(),
+        metrics: || metrics(&faults()),
         rows: faults,
         of_vcpu: None,
         fits: |domain| domain.workload.get::<Pft>().is_some(),
@@ -128,6 +128,14 @@ fn time() -> Vec<Row> {
         row!("sleeps", "", "voluntary switches", Finished,
             |s| Some(s.domain().tasks.iter().map(|t| t.sleeps).sum::<u64>() as f64 * s.scale)),
     ]
+}
+
+fn vcpus() -> Vec<Row> {
+    vec![row!(&VCPU_TIME, Finished, |s| sum(&s.domain().vcpus, |v| vcpu_time(s, v)))]
+}
+
+fn all_locks() -> Vec<Row> {
+    MEASURES.iter().map(|m| row!(m.metric, Sound, m.of)).collect()
 }
 
 #[rustfmt::skip]

@@ -11,7 +11,7 @@ use crate::run::vmstat::{lines, lockmeter, vmstat};
 use overspin_record::metric::{Metric, Table};
 use overspin_report::Grid;
 use overspin_scenario::{Domain, DomainOutcome, Outcome, Scenario, VcpuOutcome};
-use overspin_sched::nearest;
+use overspin_sched::suggestion;
 
 /// A run, seen from one of its domains.
 #[derive(Clone, Copy, Debug)]
@@ -92,10 +92,8 @@ pub struct Instrument {
     fits: fn(&Domain) -> bool,
 }
 
-impl Instrument {
-    fn all(&self) -> Vec<&'static Metric> {
-        (self.rows)().iter().map(|row| row.metric).collect()
-    }
+fn metrics(rows: &[Row]) -> Vec<&'static Metric> {
+    rows.iter().map(|row| row.metric).collect()
 }
 
 /// What each instrument measures, for the reference.
@@ -121,7 +119,8 @@ impl Selection {
         let (of, metric) = name.split_once('.').map_or((name, None), |(of, m)| (of, Some(m)));
         let Some(instrument) = INSTRUMENTS.iter().find(|i| i.name == of) else {
             let names: Vec<&str> = INSTRUMENTS.iter().map(|i| i.name).collect();
-            return Err((format!("there is no instrument `{of}`"), choice(of, &names)));
+            let help = suggestion(of, "it can be", &names);
+            return Err((format!("there is no instrument `{of}`"), help));
         };
         let rows = (instrument.rows)();
         let wanted: Vec<Row> = rows
@@ -131,7 +130,10 @@ impl Selection {
             .collect();
         if let (Some(metric), true) = (metric, wanted.is_empty()) {
             let names: Vec<&str> = rows.iter().map(|row| row.metric.name).collect();
-            return Err((format!("`{of}` has no metric `{metric}`"), choice(metric, &names)));
+            return Err((
+                format!("`{of}` has no metric `{metric}`"),
+                suggestion(metric, "it can be", &names),
+            ));
         }
         for row in wanted {
             let name = row.metric.name;
@@ -177,12 +179,6 @@ impl Selection {
     }
 }
 
-fn choice(name: &str, names: &[&str]) -> String {
-    let near = nearest(name, names.iter().copied());
-    let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-    format!("{near}it can be: {}", names.join(", "))
-}
-
 /// The output of a tool, which a report shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Tool {
@@ -216,7 +212,9 @@ pub static TOOLS: [Tool; 3] = [
 pub fn tool(name: &str) -> Result<Tool, (String, String)> {
     let names = TOOLS.map(|t| t.name);
     let found = TOOLS.into_iter().find(|t| t.name == name);
-    found.ok_or_else(|| (format!("there is no tool `{name}`"), choice(name, &names)))
+    found.ok_or_else(|| {
+        (format!("there is no tool `{name}`"), suggestion(name, "it can be", &names))
+    })
 }
 
 #[cfg(test)]
@@ -244,7 +242,7 @@ mod tests {
     fn names_and_metrics_are_unique() {
         for (i, instrument) in INSTRUMENTS.iter().enumerate() {
             assert!(INSTRUMENTS[..i].iter().all(|other| other.name != instrument.name));
-            let metrics = instrument.all();
+            let metrics = (instrument.metrics)();
             for (j, metric) in metrics.iter().enumerate() {
                 assert!(metrics[..j].iter().all(|m| m.name != metric.name), "{}", metric.name);
             }

@@ -9,7 +9,7 @@ use overspin_located::LocatedError;
 use overspin_scenario::{
     Domain, Ending, Host, Kernel, NS, Outcome, Picos, SEC, Scenario, Settings, TaskOutcome,
 };
-use overspin_sched::nearest;
+use overspin_sched::suggestion;
 use overspin_workload::Schedbench;
 
 /// A machine for workers.
@@ -64,9 +64,7 @@ pub fn scenario(file: &BenchFile, run: &Run, machine: &Machine) -> Result<Scenar
     if let Some(name) = run.run_config.scheduler.as_deref().filter(|s| !s.is_empty()) {
         let Ok(scheduler) = names().schedulers().find(name) else {
             let known: Vec<&str> = names().schedulers().iter().map(|s| s.name).collect();
-            let guess = nearest(name, known.iter().copied())
-                .map_or_else(String::new, |n| format!("did you mean `{n}`? "));
-            let help = format!("{guess}schedulers are: {}", known.join(", "));
+            let help = suggestion(name, "schedulers are", &known);
             let message = format!("run `{}`: there is no scheduler `{name}`", run.label);
             return Err(file.error(name, message, &help));
         };

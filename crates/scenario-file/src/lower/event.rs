@@ -6,7 +6,7 @@ use super::pools::pool_of;
 use crate::reader::Reader;
 use overspin_host::{Refused, admin};
 use overspin_scenario::{Change, Domain, Event, Host, Scenario};
-use overspin_sched::nearest;
+use overspin_sched::suggestion;
 
 /// Keys of actions; an event has exactly one of them.
 const ACTIONS: [&str; 6] = ["weight", "cap", "affinity", "pause", "unpause", "pool"];
@@ -86,20 +86,16 @@ fn action(r: &Reader<'_>) -> Result<&'static str> {
 }
 
 fn domain(r: &Reader<'_>, domains: &[Domain]) -> Result<u32> {
-    let names = || domains.iter().map(|d| d.name.as_str());
-    let known = || format!("domains are: {}", names().collect::<Vec<_>>().join(", "));
+    let names: Vec<&str> = domains.iter().map(|d| d.name.as_str()).collect();
     let Some(name) = r.get::<String>("domain")? else {
-        return Err(r.error("domain", "`domain` is missing in [[event]]", known()));
+        let help = format!("domains are: {}", names.join(", "));
+        return Err(r.error("domain", "`domain` is missing in [[event]]", help));
     };
-    if let Some(i) = names().position(|n| n == name) {
+    if let Some(i) = names.iter().position(|n| *n == name) {
         return Ok(i as u32);
     }
-    let guess = match nearest(&name, names()) {
-        Some(near) => format!("did you mean `{near}`? "),
-        None => String::new(),
-    };
     let message = format!("`{}`: there is no domain `{name}`", r.full("domain"));
-    Err(r.error("domain", message, guess + &known()))
+    Err(r.error("domain", message, suggestion(&name, "domains are", &names)))
 }
 
 /// Checks that the hypervisor would carry out all events; `readers` are theirs.

@@ -4,7 +4,7 @@ use super::Result;
 use crate::params;
 use crate::reader::Reader;
 use overspin_scenario::{Host, Pool};
-use overspin_sched::nearest;
+use overspin_sched::suggestion;
 
 /// The name of the host's own pool.
 const OWN: &str = "host";
@@ -58,14 +58,10 @@ pub(super) fn pool_of(r: &Reader<'_>, host: &Host) -> Result<u32> {
     }
     let known: Vec<&str> =
         std::iter::once(OWN).chain(host.pools.iter().map(|p| &*p.name)).collect();
-    let guess = match nearest(&name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`? "),
-        None => String::new(),
-    };
     Err(r.error(
         "pool",
         format!("`{}`: there is no pool `{name}`", r.full("pool")),
-        format!("{guess}pools are: {}", known.join(", ")),
+        suggestion(&name, "pools are", &known),
     ))
 }
 

@@ -34,7 +34,7 @@ impl Made {
             let at: Vec<&str> = point.at.iter().map(String::as_str).collect();
             let (scenario, factor) = sweep.points.scenario(point, scale).unwrap();
             for outcome in (1..=seeds).filter_map(|seed| outcome(&at, seed)) {
-                measured.push(sweep.measure(number, &scenario, &outcome, factor));
+                measured.push(sweep.measure(number, &scenario, &outcome, factor, &[]));
             }
         }
         let result = sweep.assemble(&head, scale, measured);
