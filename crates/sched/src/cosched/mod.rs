@@ -68,7 +68,8 @@ struct Relaxed {
     domains: Vec<Domain>,
     vcpus: Vec<Vcpu>,
     ready: BTreeSet<(i64, VcpuId)>,
-    /// Domains that a sample examines: those with at least two vCPUs, and a waiting vCPU or a counter above 0.
+    /// Domains that a sample examines: those with at least two vCPUs, and a waiting vCPU, now or (`cosched`) since the last
+    /// sample, or a counter above 0.
     uneven: BTreeSet<DomainId>,
     /// `cosched-vm`: domains that are stopped, and the pCPUs that they won.
     stopped: BTreeSet<DomainId>,

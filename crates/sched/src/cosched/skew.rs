@@ -25,7 +25,7 @@ impl Relaxed {
             domain.members.len() > 1 && (domain.waiting > 0 || domain.counter > Nanos::ZERO);
         if watched {
             self.uneven.insert(d);
-        } else {
+        } else if self.per_vm || domain.members.len() < 2 {
             self.uneven.remove(&d);
         }
         self.arm(cx);
@@ -69,6 +69,11 @@ impl Relaxed {
                     self.vcpus[v.index()].waited += skew - self.tunables.stop;
                 }
             }
+        }
+        // Skews grow no more, and this sample has seen them. Had the domain left when its last wait ended, a skew from just
+        // before would grow by another sample in the next wait.
+        if self.domains[d.index()].waiting == 0 {
+            self.uneven.remove(&d);
         }
     }
 
