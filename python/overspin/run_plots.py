@@ -19,6 +19,8 @@ CAUSES = [
     ("cause_kick_wake_us", "kick and wake-up", "#56b4e9"),
     ("cause_own_preemption_us", "own preemption", "#e69f00"),
     ("cause_line_transfer_us", "line transfer", "#cc79a7"),
+    ("cause_holder_preempted_by_guest_us", "holder preempted by its guest", "#009e73"),
+    ("cause_next_preempted_by_guest_us", "next waiter preempted by its guest", "#63636b"),
 ]
 #: What a vCPU does: words and colour. The lower band of a lane has what it does with locks.
 STATES = {"running": ("running", "#009e73"), "runnable": ("wants a pCPU", "#f0e442"), "blocked": ("blocked", "#b8d8ec")}

@@ -1,6 +1,6 @@
 //! The trace hash: equal for equal runs, so it shows whether two runs were the same.
 
-use crate::moment::Moment;
+use crate::moment::{LockEvent, Moment};
 use overspin_scenario::Picos;
 
 /// Stands for "no vCPU" or "no task" in the hash.
@@ -41,6 +41,9 @@ impl TraceHash {
         let two = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let what = match *moment {
             Moment::LockAcquired { vcpu, lock, .. } => two(vcpu, lock),
+            Moment::TaskLock { domain, task, lock, what: LockEvent::Acquired { .. } } => {
+                two(domain << 18 ^ task, lock) | 1 << 43
+            }
             Moment::Switch { pcpu, next, .. } => two(pcpu, next.unwrap_or(NONE)),
             Moment::Task { vcpu, task } => two(vcpu, task.unwrap_or(NONE)) | 1 << 63,
             Moment::Wake { vcpu, runnable: true, .. } => u64::from(vcpu) | 1 << 40,

@@ -38,7 +38,7 @@ mod world;
 pub use attribution::Attribution;
 pub use hash::TraceHash;
 pub use ignored::Ignored;
-pub use moment::{Interest, Moment, Observer, Timed, VcpuState, WindowEnd};
+pub use moment::{Interest, LockEvent, Moment, Observer, SleepEvent, Timed, VcpuState, WindowEnd};
 pub use overspin_scenario::Unhonoured;
 pub use time::{nanos, picos};
 pub use why::{Doing, Leaving, why};

@@ -30,6 +30,44 @@ pub enum WindowEnd {
     Left,
 }
 
+/// What a task does at a lock of user mode. Holders are tasks of the same domain; `contended`: others wait, or it waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockEvent {
+    /// It starts to wait.
+    Waits {
+        /// The task that holds the lock or is releasing it.
+        holder: Option<u32>,
+        /// Whether that task is releasing it.
+        releasing: bool,
+    },
+    /// It has acquired the lock.
+    Acquired {
+        /// Whether it had to wait, or others wait.
+        contended: bool,
+    },
+    /// It begins to release the lock.
+    Released {
+        /// Whether others wait.
+        contended: bool,
+    },
+    /// It has finished releasing the lock, which another task may hold by now.
+    Freed {
+        /// Whether others wait.
+        contended: bool,
+    },
+}
+
+/// What happens to a task that sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SleepEvent {
+    /// It goes to sleep.
+    Begins,
+    /// It is woken.
+    Wakes,
+    /// The system call in which it slept is over.
+    Returns,
+}
+
 /// A moment. vCPUs are numbered over all domains in scenario order, with those of the host's noise last;
 /// locks and tasks are numbered within their domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -180,6 +218,26 @@ pub enum Moment {
         /// Index of the event in the scenario.
         event: u32,
     },
+    /// Something happens at a lock that tasks take in user mode.
+    TaskLock {
+        /// Index of the domain.
+        domain: u32,
+        /// The task.
+        task: u32,
+        /// The lock.
+        lock: u32,
+        /// What the task does.
+        what: LockEvent,
+    },
+    /// A task sleeps in a wait for a lock.
+    TaskSleep {
+        /// Index of the domain.
+        domain: u32,
+        /// The task.
+        task: u32,
+        /// What happens.
+        what: SleepEvent,
+    },
     /// A task starts to run on a vCPU (`None`: the guest's idle task).
     Task {
         /// The vCPU.
@@ -210,7 +268,12 @@ impl Moment {
             }
             Self::LockAcquired { contended: false, .. } => Interest::LOCKS.and(Interest::HASH),
             Self::LockReleased { .. } | Self::LockFreed { .. } => Interest::LOCKS,
-            Self::Task { .. } => Interest::TASKS.and(Interest::HASH),
+            Self::Task { .. } => Interest::TASKS.and(Interest::WAITS).and(Interest::HASH),
+            Self::TaskLock { what: LockEvent::Acquired { .. }, .. } => {
+                Interest::WAITS.and(Interest::LOCKS).and(Interest::HASH)
+            }
+            Self::TaskLock { .. } => Interest::WAITS.and(Interest::LOCKS),
+            Self::TaskSleep { .. } => Interest::WAITS,
             Self::PollBegins { .. }
             | Self::PollEnds { .. }
             | Self::Yield { .. }

@@ -20,10 +20,13 @@ const MOST_HISTOGRAMS: usize = 12;
 /// Most charts of samples.
 const MOST_METRICS: usize = 12;
 
-/// The parts of a bar of waits.
-fn causes() -> Vec<Part> {
-    let classes = ["cause-0", "cause-1", "cause-2", "cause-3", "cause-4", "cause-5"];
-    classes.into_iter().zip(Cause::ALL.map(Cause::words)).collect()
+/// The parts of bars of waits; those that only locks of user mode have, which are the last, only if some bar has them.
+fn causes(bars: &[Stack]) -> Vec<Part> {
+    const CLASSES: [&str; Cause::ALL.len()] =
+        ["cause-0", "cause-1", "cause-2", "cause-3", "cause-4", "cause-5", "cause-6", "cause-7"];
+    let has = |bar: &Stack| bar.parts[Cause::OF_ANY_LOCK..].iter().any(|part| *part > 0.0);
+    let parts = if bars.iter().any(has) { Cause::ALL.len() } else { Cause::OF_ANY_LOCK };
+    CLASSES.into_iter().zip(Cause::ALL.map(Cause::words)).take(parts).collect()
 }
 
 /// The claims of an experiment.
@@ -97,7 +100,7 @@ pub(super) fn waits_of_runs(record: &Record) -> Option<Markup> {
         order.iter().map(bar).filter(|b| b.parts.iter().sum::<f64>() > 0.0).collect();
     (!bars.is_empty()).then(|| {
         let words = "what the vCPUs of each configuration waited for, in percent of their time";
-        cut(bars, "configurations", |bars| charts::stacks(words, "%", &causes(), bars))
+        cut(bars, "configurations", |bars| charts::stacks(words, "%", &causes(bars), bars))
     })
 }
 
@@ -255,7 +258,7 @@ pub(super) fn waits_by_lock(outcome: &RunOutcome) -> Option<Markup> {
     let locks: Vec<Stack> = outcome.domains.iter().flat_map(of).collect();
     let words = "what vCPUs waited for at each lock, in seconds";
     (!locks.is_empty())
-        .then(|| cut(locks, "locks", |bars| charts::stacks(words, "s", &causes(), bars)))
+        .then(|| cut(locks, "locks", |bars| charts::stacks(words, "s", &causes(bars), bars)))
 }
 
 /// A bar of waits in seconds; `None` if there were none.
@@ -276,7 +279,7 @@ pub(super) fn waits(outcome: &RunOutcome) -> Option<Markup> {
         h4 { "By lock" } "\n"
         (waits_by_lock(outcome)?)
         h4 { "By vCPU" } "\n"
-        (cut(vcpus, "vCPUs", |bars| charts::stacks(words, "s", &causes(), bars)))
+        (cut(vcpus, "vCPUs", |bars| charts::stacks(words, "s", &causes(bars), bars)))
     })
 }
 

@@ -25,17 +25,26 @@ pub enum Cause {
     OwnPreemption,
     /// The lock is free, and the vCPU of the next holder runs, but has not seen that yet.
     LineTransfer,
+    /// The lock is one of user mode, held or being released, and the guest runs another task in place of the holder.
+    HolderPreemptedByGuest,
+    /// The lock is one of user mode and free, and the guest runs another task in place of the next holder.
+    NextPreemptedByGuest,
 }
 
 impl Cause {
+    /// The number of causes that any lock can have, the first ones; the others are of locks of user mode.
+    pub const OF_ANY_LOCK: usize = 6;
+
     /// All causes, in the order of reports.
-    pub const ALL: [Cause; 6] = [
+    pub const ALL: [Cause; 8] = [
         Cause::HolderRunning,
         Cause::HolderPreempted,
         Cause::NextPreempted,
         Cause::KickWake,
         Cause::OwnPreemption,
         Cause::LineTransfer,
+        Cause::HolderPreemptedByGuest,
+        Cause::NextPreemptedByGuest,
     ];
 
     /// The cause in words, with the abbreviations of the literature.
@@ -48,6 +57,8 @@ impl Cause {
             Cause::KickWake => "kick and wake-up",
             Cause::OwnPreemption => "own preemption",
             Cause::LineTransfer => "line transfer",
+            Cause::HolderPreemptedByGuest => "holder preempted by its guest",
+            Cause::NextPreemptedByGuest => "next waiter preempted by its guest",
         }
     }
 }
@@ -67,6 +78,17 @@ pub struct WaitCauses {
     pub own_preemption: Picos,
     /// [`Cause::LineTransfer`].
     pub line_transfer: Picos,
+    /// [`Cause::HolderPreemptedByGuest`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub holder_preempted_by_guest: Picos,
+    /// [`Cause::NextPreemptedByGuest`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub next_preempted_by_guest: Picos,
+}
+
+/// Whether a record leaves a time out: most guests take no lock in user mode.
+fn is_zero(time: &Picos) -> bool {
+    *time == Picos::ZERO
 }
 
 impl WaitCauses {
@@ -81,6 +103,8 @@ impl WaitCauses {
             Cause::KickWake => self.kick_wake,
             Cause::OwnPreemption => self.own_preemption,
             Cause::LineTransfer => self.line_transfer,
+            Cause::HolderPreemptedByGuest => self.holder_preempted_by_guest,
+            Cause::NextPreemptedByGuest => self.next_preempted_by_guest,
         }
     }
 
@@ -102,9 +126,9 @@ impl WaitCauses {
 }
 
 /// From times in the order of [`Cause::ALL`].
-impl From<[Picos; 6]> for WaitCauses {
+impl From<[Picos; Cause::ALL.len()]> for WaitCauses {
     #[inline]
-    fn from(times: [Picos; 6]) -> Self {
+    fn from(times: [Picos; Cause::ALL.len()]) -> Self {
         let [
             holder_running,
             holder_preempted,
@@ -112,6 +136,8 @@ impl From<[Picos; 6]> for WaitCauses {
             kick_wake,
             own_preemption,
             line_transfer,
+            holder_preempted_by_guest,
+            next_preempted_by_guest,
         ] = times;
         Self {
             holder_running,
@@ -120,6 +146,8 @@ impl From<[Picos; 6]> for WaitCauses {
             kick_wake,
             own_preemption,
             line_transfer,
+            holder_preempted_by_guest,
+            next_preempted_by_guest,
         }
     }
 }
@@ -151,6 +179,8 @@ pub enum Why {
     Paused,
     /// None of these: the scheduler decided anew, at a tick, or during accounting or balancing.
     Scheduler,
+    /// A task lost its vCPU to another task of its guest.
+    Guest,
 }
 
 /// A vCPU of a host: its domain's index, and its number there.
@@ -214,6 +244,9 @@ pub struct LongWait {
     pub holder: Option<u32>,
     /// How often others acquired the lock meanwhile.
     pub acquisitions: u64,
+    /// The lock is one of user mode: waiter, holder and absent ones are tasks, by their numbers in the domain.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub of_tasks: bool,
     /// The time by cause; the sum is `time`.
     pub causes: WaitCauses,
     /// The pieces of the wait, without gaps.

@@ -408,6 +408,24 @@ impl Domain {
     }
 }
 
+words! {
+    GuestScheduler, "How the guest's kernel shares a vCPU among its tasks." {
+        Cfs2008 = "cfs-2.6.26", "Linux 2.6.26: the least virtual runtime; `slice` and `wakeup_granularity` are its times.";
+        Eevdf = "eevdf", "Linux 6.6, like the host's scheduler of this name.";
+        Eevdf618 = "eevdf-6.18", "Linux 6.18, like the host's scheduler of this name.";
+    }
+}
+
+words! {
+    #[derive(PartialOrd, Ord)]
+    Preemption, "Where the guest's kernel lets another task take over, besides where a task sleeps or ends." {
+        None = "none", "On the return to user mode.";
+        Voluntary = "voluntary", "Also between the pieces of kernel work of a task that holds no kernel lock.";
+        Lazy = "lazy", "Also in such a piece, if another task has waited for a tick.";
+        Full = "full", "Also in such a piece, at once.";
+    }
+}
+
 parameters! {
     /// The guest kernel.
     ///
@@ -417,14 +435,19 @@ parameters! {
     "The kernel of the domain above." {
         hz: u32 = integer(0, 10_000), Is("1000"),
             "Timer ticks a second on a busy vCPU; 0 means tickless.";
+        scheduler: GuestScheduler = Choice(GuestScheduler::WORDS), Is("cfs-2.6.26"),
+            "Who shares a vCPU among its tasks: Linux 2.6.26, or the host's scheduler of this name.";
+        preemption: Preemption = Choice(Preemption::WORDS), Is("none"),
+            "Where another task may take over. `none`: on the return to user mode. `voluntary`: also between pieces of kernel \
+             work. `full`: also in them, but under no kernel lock. `lazy`: the same, a tick later.";
         task_switch: Picos = COST, Is("2us"), "Switch from one task to another.";
         tick_work: Picos = time(Picos::ZERO, Picos::us(100)), Is("2us"),
             "Time that a tick handler takes.";
         wakeup_granularity: Picos = time(Picos::ZERO, Picos::sec(10)), Is("30ms"),
-            "A waking task preempts one that is ahead of it by more than this.";
+            "`cfs-2.6.26`: a waking task preempts one that is ahead of it by more than this.";
         /// A task that slept gets a credit of at most four slices.
         slice: Picos = time(Picos::ZERO, Picos::sec(10)), Is("15ms"),
-            "A tick preempts a task that is ahead of a waiting one by more than this.";
+            "`cfs-2.6.26`: a tick preempts a task that is ahead of a waiting one by more than this.";
         /// `None`: it does not run.
         vmstat: Option<Picos> = time(MS, LONGEST), Means("it does not run"),
             "Time between two lines of `vmstat`, which is printed with the results.";

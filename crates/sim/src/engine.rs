@@ -6,7 +6,7 @@
 
 use crate::asking::Asking;
 use crate::events::{Event, Timer};
-use crate::guest::Guest;
+use crate::guest::{Guest, TaskRef};
 use crate::host::Pcpu;
 use crate::memory::Memory;
 use crate::prefetch::Prefetch;
@@ -20,6 +20,7 @@ use overspin_host::Moment;
 use overspin_host::admin::Administrator;
 use overspin_scenario::{Picos, Scenario};
 use overspin_sched::{Action, Pools};
+use overspin_workload::Mode;
 use std::cell::{Cell, OnceCell, RefCell};
 
 /// Why a coroutine suspends.
@@ -163,6 +164,14 @@ impl Engine {
         // SAFETY: the pointer is to the first of `self.vcpus` or to the vCPU given to `set_cpu`. Neither moves
         // while the engine lives, and only vCPUs run code.
         unsafe { &*self.code.current.get() }
+    }
+
+    /// The task whose user-mode code runs; `None` in a kernel.
+    #[inline]
+    pub(crate) fn user_task(&self) -> Option<TaskRef> {
+        let v = self.cpu();
+        let task = v.task.get();
+        (task.mode.get() == Mode::User && v.irqs.nesting.get() == 0).then_some(task)
     }
 
     #[inline]

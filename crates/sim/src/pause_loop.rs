@@ -2,8 +2,8 @@
 //! `overspin_host::pause_loop` has the rules.
 //!
 //! A guest has two kinds of PAUSE loops. For a spin on a line, the engine arms the exit as an event. For a
-//! loop of `Platform::relax`, it checks the window at each call. (Intel's processors watch only kernel code;
-//! all locks here are the kernel's.)
+//! loop of `Platform::relax`, it checks the window at each call. Only loops in the guest's kernel exit, as with Intel's
+//! processors (AMD's watch all code).
 
 use crate::engine::Engine;
 use crate::vcpu::{Op, Vcpu};
@@ -39,7 +39,9 @@ impl Engine {
     /// Arms a spin of `v` for `left` of CPU time, and its pause-loop exit if that comes earlier.
     pub(crate) fn arm_spin(&self, v: &Vcpu, left: Picos) {
         self.arm(v, Op::Spin, left);
-        if let Some(ple) = self.pause_loop_exiting() {
+        if let Some(ple) = self.pause_loop_exiting()
+            && in_kernel(v)
+        {
             let at = v.spin.pauses.arm(self.now(), ple);
             if at < v.op.end.get() {
                 self.push_operation(v, at);
@@ -52,6 +54,7 @@ impl Engine {
         let began = self.now();
         self.burn(self.scenario.host.costs.spin_iteration);
         if let Some(ple) = self.pause_loop_exiting()
+            && in_kernel(self.cpu())
             && self.cpu().spin.pauses.paused(began, self.now(), ple)
         {
             self.pause_loop_exit();

@@ -1,6 +1,6 @@
 //! The simulated [`Platform`]: cells whose operations cost time, and the CPU operations of a guest.
 
-use crate::engine::engine;
+use crate::engine::{Engine, engine};
 use crate::memory::Access;
 use crate::watchers::Watch;
 use overspin_host::block::Block;
@@ -141,6 +141,16 @@ macro_rules! sim_cell {
     )*};
 }
 
+impl Engine {
+    /// The latch of the code that runs: its vCPU's, or in user mode its task's.
+    fn latch<T>(&self, of: impl FnOnce(&Cell<bool>) -> T) -> T {
+        match self.user_task() {
+            None => of(&self.cpu().irqs.latch),
+            Some(task) => of(&task.latch),
+        }
+    }
+}
+
 /// The time of one iteration of a spin loop.
 fn iteration() -> Picos {
     engine().scenario.host.costs.spin_iteration
@@ -163,7 +173,12 @@ impl Platform for SimPlatform {
         SimSlots(engine().machine.memory.place_array(len, init))
     }
     fn cpu_id() -> CpuId {
-        engine().cpu().index as usize
+        let engine = engine();
+        match engine.user_task() {
+            None => engine.cpu().index as usize,
+            // See `MakeBank::cpus`.
+            Some(task) => (engine.guest(task.guest).vcpus + task.number()) as usize,
+        }
     }
     fn relax() {
         engine().pause();
@@ -182,18 +197,23 @@ impl Platform for SimPlatform {
         state
     }
     fn latch_clear() {
-        engine().cpu().irqs.latch.set(false);
+        engine().latch(|latch| latch.set(false));
     }
     fn latch_set() {
-        engine().cpu().irqs.latch.set(true);
+        engine().latch(|latch| latch.set(true));
     }
     fn latch_test() -> bool {
-        engine().cpu().irqs.latch.get()
+        engine().latch(Cell::get)
     }
     fn poll() {
         let engine = engine();
         engine.begin_wait();
-        engine.guest(engine.cpu().guest).count_slow_path(engine);
+        let guest = engine.guest(engine.cpu().guest);
+        guest.count_slow_path(engine);
+        if let Some(task) = engine.user_task() {
+            guest.park(engine, task, || true);
+            return;
+        }
         engine.block(Block::Poll);
         engine.take_interrupts();
     }
@@ -201,7 +221,10 @@ impl Platform for SimPlatform {
         let engine = engine();
         let guest = engine.guest(engine.cpu().guest);
         guest.count_kick(engine);
-        engine.kick(&engine.vcpus[guest.first as usize + cpu]);
+        match cpu.checked_sub(guest.vcpus as usize) {
+            None => engine.kick(&engine.vcpus[guest.first as usize + cpu]),
+            Some(task) => guest.unpark(engine, Some(guest.task(task))),
+        }
     }
     fn wait(cell: &SimCell<u32>, value: u32) {
         let engine = engine();
@@ -209,7 +232,11 @@ impl Platform for SimPlatform {
         let guest = engine.guest(engine.cpu().guest);
         guest.count_slow_path(engine);
         let address = std::ptr::from_ref(cell) as usize;
-        guest.wait_at(engine, address, || cell.load(Ordering::Acquire) == value);
+        let still = || cell.load(Ordering::Acquire) == value;
+        match engine.user_task() {
+            None => guest.wait_at(engine, address, still),
+            Some(task) => guest.task_waits_at(engine, task, address, still),
+        }
     }
     fn wake_one(address: *const SimCell<u32>) {
         let engine = engine();
@@ -228,6 +255,10 @@ impl Platform for SimPlatform {
     /// The host keeps a byte per vCPU that guests read, like the one in KVM's steal-time record.
     fn preempted(cpu: CpuId) -> bool {
         let engine = engine();
+        // Programs cannot see it.
+        if engine.user_task().is_some() {
+            return false;
+        }
         engine.burn(engine.scenario.host.costs.cache_hit);
         let v = engine.guest(engine.cpu().guest).first + cpu as u32;
         engine.runstate(v) == RunState::Runnable
@@ -235,6 +266,9 @@ impl Platform for SimPlatform {
     /// The host exports the end of the slice at each dispatch, for the I-spinlock.
     fn time_to_preempt() -> Option<u64> {
         let engine = engine();
+        if engine.user_task().is_some() {
+            return None;
+        }
         engine.burn(engine.scenario.host.costs.cache_hit);
         let end = engine.slice_end(engine.cpu().run.pcpu.get());
         (end != Picos::MAX).then(|| end.saturating_sub(engine.now()) / NS)
@@ -242,7 +276,10 @@ impl Platform for SimPlatform {
     fn yield_now() {
         let engine = engine();
         engine.begin_wait();
-        engine.yield_now();
+        match engine.user_task() {
+            None => engine.yield_now(),
+            Some(task) => engine.guest(task.guest).yield_task(engine),
+        }
     }
     fn now() -> u64 {
         engine().now() / NS

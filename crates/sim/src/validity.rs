@@ -104,6 +104,14 @@ fn domain(d: &Domain, host: &Host, simulator: &Simulator) -> Result<Loads, Refus
     let name = format!("domain `{}`", d.name);
     d.check().map_err(refused(&name))?;
     let loads = Loads::of(d, &simulator.workloads).map_err(refused(&name))?;
+    let tasks = loads.most_tasks(d.vcpus);
+    if loads.locks_in_user_mode() && d.kernel.hz == 0 && tasks > u64::from(d.vcpus) {
+        return bad(format!(
+            "{name}: with `kernel.hz` = 0 a task that spins in user mode never leaves its vCPU to the holder, and there are \
+             {tasks} tasks for {} vCPUs; set `kernel.hz`, use fewer threads, or `mode = \"kernel\"`",
+            d.vcpus
+        ));
+    }
     for of in loads.ticks() {
         ticks(&name, of, d, host, &simulator.schedulers)?;
     }

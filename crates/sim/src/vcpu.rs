@@ -166,6 +166,32 @@ pub(crate) struct LockOperation {
     pub doing: Cell<Doing>,
 }
 
+/// The part of a lock operation that goes with its task: one in user mode may be preempted by another task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnOperation {
+    waits_since: Option<Picos>,
+    wants: u32,
+    /// The lock that the task releases; `NONE` if none.
+    pub releases: u32,
+}
+
+impl Default for OwnOperation {
+    fn default() -> Self {
+        Self { waits_since: None, wants: NONE, releases: NONE }
+    }
+}
+
+impl LockOperation {
+    /// Takes the operation of the outgoing task, and goes on with that of the incoming one.
+    pub(crate) fn exchange(&self, incoming: OwnOperation) -> OwnOperation {
+        OwnOperation {
+            waits_since: self.waits_since.replace(incoming.waits_since),
+            wants: self.wants.replace(incoming.wants),
+            releases: self.releases.replace(incoming.releases),
+        }
+    }
+}
+
 /// How a vCPU spins.
 #[derive(Debug)]
 #[repr(C)]

@@ -3,7 +3,7 @@
 use crate::Random;
 use alloc::boxed::Box;
 use alloc::string::String;
-use overspin_scenario::{Picos, WorkerReport};
+use overspin_scenario::{Picos, WorkerReport, words};
 
 /// A program: the code of one task. It may run on any thread.
 pub type Program = Box<dyn FnOnce(&dyn Env) + Send>;
@@ -18,13 +18,11 @@ pub type WordId = usize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Semaphore(pub usize);
 
-/// Which code runs, for the kernel's accounting. Kernel code is not preempted by other tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Application.
-    User,
-    /// Kernel, on behalf of the application.
-    Kernel,
+words! {
+    Mode, "Which code runs: whom ticks charge, and whether another task may take over." {
+        User = "user", "Application: the kernel preempts it.";
+        Kernel = "kernel", "Kernel, on behalf of the application: `domain.kernel.preemption` says where it is preempted.";
+    }
 }
 
 /// The source of ticks.
@@ -43,6 +41,9 @@ pub enum LockUse {
     Plain,
     /// Interrupts are off while it is held (`lock_irqsave`).
     IrqSave,
+    /// By user-mode code: the guest's kernel may preempt the task that holds it, and those that wait. In its memory, each
+    /// task is a CPU of its own.
+    User,
 }
 
 /// The world as a task sees it.

@@ -52,6 +52,10 @@ pub trait Load: fmt::Debug + Send + Sync {
     fn layout(&self, _of: LayoutOf) -> Option<Layout> {
         None
     }
+    /// Whether it takes locks in user mode ([`LockUse::User`](crate::LockUse)).
+    fn locks_in_user_mode(&self) -> bool {
+        false
+    }
     /// Its first tasks, in a guest with `vcpus` vCPUs.
     fn start(&self, vcpus: u32) -> Vec<Start>;
 }

@@ -1,12 +1,12 @@
 //! Threads that take one lock again and again: the microbenchmark of every lock paper.
 
 use crate::parameters::parameters;
-use crate::{Env, Load, LockUse, Mode, Program, Start, WorkloadInfo, threads};
+use crate::{Env, Fault, Load, LockUse, Mode, Program, Start, WorkloadInfo, threads};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use overspin_scenario::{Parameters, Picos};
+use overspin_scenario::{Parameters, Picos, Tree, Value, defaults};
 
 parameters! {
     LockLoop: pub(crate) KEYS at "[domain.workload] with kind = \"lock-loop\"",
@@ -16,12 +16,16 @@ parameters! {
         outside: Picos = ANY, Is("10us"), "Mean time between sections.";
         fixed: bool = Boolean, Is("false"),
             "The time outside is fixed instead of exponential.";
-        irqs_off: bool = Boolean, Is("true"),
+        mode: Mode = Choice(Mode::WORDS), Is("kernel"),
+            "The lock is the guest kernel's, or a program's: then the kernel preempts its holder and its waiters.";
+        irqs_off: bool = Boolean, Follows(|tree| Value::from(is_kernels(tree)), "true in kernel mode"),
             "Interrupts are off in the section and while waiting for it.";
         count: u64 = integer(0, u64::MAX), Is("0"),
             "Sections of each thread; 0 means until the limit.";
     }
 }
+
+defaults!(LockLoop {});
 
 pub(crate) const INFO: WorkloadInfo = WorkloadInfo::of::<LockLoop>(
     "threads that take one lock again and again, with work inside and outside",
@@ -33,7 +37,28 @@ impl Parameters for LockLoop {
     const KIND: &'static str = "lock-loop";
 }
 
+/// Whether a table, which may lack the key, has sections in kernel mode.
+fn is_kernels(tree: &Tree) -> bool {
+    tree.get("mode").is_none_or(|mode| mode == Mode::Kernel.name())
+}
+
 impl Load for LockLoop {
+    fn check(&self) -> Result<(), Fault> {
+        if self.mode == Mode::User && self.irqs_off {
+            let message = "user-mode code cannot switch interrupts off";
+            return Err(Fault::new(
+                "irqs_off",
+                message,
+                "leave `irqs_off` out, or write `mode = \"kernel\"`",
+            ));
+        }
+        Ok(())
+    }
+
+    fn locks_in_user_mode(&self) -> bool {
+        self.mode == Mode::User
+    }
+
     fn lock_names(&self) -> Vec<String> {
         vec!["section".into()]
     }
@@ -58,7 +83,11 @@ impl Load for LockLoop {
 impl LockLoop {
     fn run(&self, env: &dyn Env) {
         let mut random = env.random(0);
-        let how = if self.irqs_off { LockUse::IrqSave } else { LockUse::Plain };
+        let how = match self.mode {
+            Mode::User => LockUse::User,
+            Mode::Kernel if self.irqs_off => LockUse::IrqSave,
+            Mode::Kernel => LockUse::Plain,
+        };
         let mut done = 0;
         while self.count == 0 || done < self.count {
             env.section(0, how, self.section);

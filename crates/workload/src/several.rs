@@ -112,6 +112,12 @@ impl Loads {
         self.0.iter().any(|one| one.load.has_devices())
     }
 
+    /// Whether one of them takes locks in user mode.
+    #[must_use]
+    pub fn locks_in_user_mode(&self) -> bool {
+        self.0.iter().any(|one| one.load.locks_in_user_mode())
+    }
+
     /// Whether one of them touches pages of memory.
     #[must_use]
     pub fn touches_memory(&self) -> bool {

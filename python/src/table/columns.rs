@@ -101,13 +101,15 @@ impl Columns {
         self,
         values: impl IntoIterator<Item = &'a WaitCauses> + Clone,
     ) -> Self {
-        const NAMES: [&str; 6] = [
+        const NAMES: [&str; Cause::ALL.len()] = [
             "cause_holder_running",
             "cause_holder_preempted",
             "cause_next_preempted",
             "cause_kick_wake",
             "cause_own_preemption",
             "cause_line_transfer",
+            "cause_holder_preempted_by_guest",
+            "cause_next_preempted_by_guest",
         ];
         NAMES.iter().zip(Cause::ALL).fold(self, |columns, (name, cause)| {
             columns.times(name, values.clone().into_iter().map(|causes| causes.of(cause)))

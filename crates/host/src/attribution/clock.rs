@@ -7,6 +7,9 @@
 //! | held | the holder | holder running | holder running | holder preempted | holder preempted |
 //! | free | the next holder | line transfer | kick and wake-up | kick and wake-up | next preempted |
 //!
+//! For a lock of user mode the deciding one is a task. A task wants a pCPU if its vCPU does, and if its guest runs another
+//! task on that vCPU: then the holder, or the next one, is preempted by its guest.
+//!
 //! A release takes time: it writes the lock, and may have to wake a waiter. During a release the lock
 //! counts as free while the releasing vCPU runs, and as held while that vCPU is off its pCPU, unless
 //! another vCPU has taken the lock by then.
@@ -37,7 +40,7 @@ use overspin_scenario::{Cause, Picos, Why};
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Times by cause, in the order of [`Cause::ALL`].
-pub(super) type Times = [Picos; 6];
+pub(super) type Times = [Picos; Cause::ALL.len()];
 
 /// The clocks of a lock. The two that move while all vCPUs run are separate fields, kept apart; the
 /// others share a count of their moves. Most waits thus need to read only three numbers. (With one
@@ -79,7 +82,7 @@ impl Clocks {
     /// The time between `then` and now, by cause.
     #[inline]
     fn since(&self, then: &Self) -> Times {
-        let mut times = [Picos::ZERO; 6];
+        let mut times = [Picos::ZERO; Cause::ALL.len()];
         if self.moves != then.moves {
             for (time, (now, then)) in times.iter_mut().zip(self.others.iter().zip(&then.others)) {
                 *time = *now - *then;
@@ -282,7 +285,7 @@ impl LockClock {
             log: Vec::new(),
             acquisitions: 0,
             absences: VecDeque::new(),
-            sum: [Picos::ZERO; 6],
+            sum: [Picos::ZERO; Cause::ALL.len()],
         }
     }
 
@@ -521,7 +524,11 @@ impl LockClock {
         let since = core::mem::replace(&mut self.now, at);
         let away = matches!(self.holder_doing, Doing::Wakes | Doing::Wants);
         let (cause, who, decision) = if self.is_held() || (self.holder != NONE && away) {
-            let cause = if away { Cause::HolderPreempted } else { Cause::HolderRunning };
+            let cause = match self.holder_decision {
+                Some(Descheduled { why: Why::Guest, .. }) if away => Cause::HolderPreemptedByGuest,
+                _ if away => Cause::HolderPreempted,
+                _ => Cause::HolderRunning,
+            };
             (cause, self.holder, self.holder_decision)
         } else {
             let id = if next != NONE && waits.get(next).begun { next } else { self.first };
@@ -533,6 +540,9 @@ impl LockClock {
             let cause = match w.doing {
                 Doing::Runs => Cause::LineTransfer,
                 Doing::Sleeps | Doing::Wakes => Cause::KickWake,
+                Doing::Wants if w.decision.is_some_and(|d| d.why == Why::Guest) => {
+                    Cause::NextPreemptedByGuest
+                }
                 Doing::Wants => Cause::NextPreempted,
             };
             (cause, w.vcpu, w.decision)

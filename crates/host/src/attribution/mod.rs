@@ -7,13 +7,14 @@
 mod chain;
 mod clock;
 
-use crate::moment::{Interest, Moment, Observer, Timed};
+use crate::moment::{Interest, LockEvent, Moment, Observer, SleepEvent, Timed};
 use crate::why::Doing;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use clock::{Absence, Descheduled, LockClock, NONE, Times, Waits};
 use overspin_scenario::{
-    Decision, Link, LongWait, Outcome, Picos, Scenario, VcpuId, VcpuOutcome, WaitCauses,
+    Cause, Decision, Link, LongWait, Outcome, Picos, Scenario, VcpuId, VcpuOutcome, WaitCauses, Why,
 };
 
 /// Number of waits that an outcome describes in full.
@@ -85,7 +86,7 @@ impl Vcpu {
             waiting: Picos::ZERO,
             waits_since: Picos::MAX,
             waits_for: NONE,
-            waited: [Picos::ZERO; 6],
+            waited: [Picos::ZERO; Cause::ALL.len()],
         }
     }
 
@@ -126,7 +127,12 @@ impl Vcpu {
 /// Follows the waits of one run.
 #[derive(Debug)]
 pub struct Attribution {
+    /// The vCPUs, and after them the tasks that take locks in user mode.
     vcpus: Vec<Vcpu>,
+    /// The numbers of these tasks in `vcpus`, by domain and task.
+    tasks: BTreeMap<(u32, u32), u32>,
+    /// The task that each vCPU runs.
+    current: Vec<Option<u32>>,
     /// By domain and lock, up to the highest lock number seen.
     locks: Vec<Vec<Lock>>,
     waits: Waits,
@@ -153,8 +159,11 @@ impl Attribution {
         let vcpus = (0..)
             .zip(&sizes)
             .flat_map(|(d, vcpus)| (0..*vcpus).map(move |i| Vcpu::new(d, i, d as usize >= own)));
+        let vcpus: Vec<Vcpu> = vcpus.collect();
         Self {
-            vcpus: vcpus.collect(),
+            current: vcpus.iter().map(|_| None).collect(),
+            vcpus,
+            tasks: BTreeMap::new(),
             locks: sizes.iter().map(|_| Vec::new()).collect(),
             waits: Waits::default(),
             worst: Vec::new(),
@@ -222,6 +231,33 @@ impl Attribution {
                 }
             }
             Moment::Returns { vcpu } => self.does(at, vcpu, Doing::Runs),
+            Moment::Task { vcpu, task } => self.switches(at, vcpu, task),
+            Moment::TaskSleep { domain, task, what } => {
+                let e = self.task(at, domain, task);
+                let doing = match what {
+                    SleepEvent::Begins => Doing::Sleeps,
+                    SleepEvent::Wakes => Doing::Wakes,
+                    SleepEvent::Returns => Doing::Runs,
+                };
+                self.does(at, e, doing);
+            }
+            Moment::TaskLock { domain, task, lock, what } => {
+                let vcpu = self.task(at, domain, task);
+                let same = match what {
+                    LockEvent::Waits { holder, releasing } => {
+                        let holder = holder.map(|h| self.task(at, domain, h));
+                        Moment::LockWait { vcpu, lock, holder, releasing }
+                    }
+                    LockEvent::Acquired { contended } => {
+                        Moment::LockAcquired { vcpu, lock, contended }
+                    }
+                    LockEvent::Released { contended } => {
+                        Moment::LockReleased { vcpu, lock, contended }
+                    }
+                    LockEvent::Freed { contended } => Moment::LockFreed { vcpu, lock, contended },
+                };
+                return self.follow::<TELL>(at, &same);
+            }
             Moment::LockAcquired { .. }
             | Moment::LockReleased { .. }
             | Moment::LockFreed { .. }
@@ -235,10 +271,54 @@ impl Attribution {
             | Moment::Interrupt { .. }
             | Moment::InterruptEnds { .. }
             | Moment::Kick { .. }
-            | Moment::Change { .. }
-            | Moment::Task { .. } => {}
+            | Moment::Change { .. } => {}
         }
         None
+    }
+
+    /// The number of a task among vCPUs and tasks, which it gets when it first takes a lock in user mode.
+    fn task(&mut self, at: Picos, domain: u32, task: u32) -> u32 {
+        if let Some(known) = self.tasks.get(&(domain, task)) {
+            return *known;
+        }
+        let number = self.vcpus.len() as u32;
+        self.tasks.insert((domain, task), number);
+        let mut new = Vcpu::new(domain, task, false);
+        let on = |(v, current): (usize, &Option<u32>)| {
+            *current == Some(task) && self.vcpus[v].domain == domain
+        };
+        match self.current.iter().enumerate().position(on) {
+            Some(v) => (new.doing, new.decision) = (self.vcpus[v].doing, self.vcpus[v].decision),
+            None => new.decision = Some(Descheduled { at, pcpu: NONE, by: NONE, why: Why::Guest }),
+        }
+        self.vcpus.push(new);
+        number
+    }
+
+    /// The guest of `vcpu` runs `task` there from now on.
+    fn switches(&mut self, at: Picos, vcpu: u32, task: Option<u32>) {
+        let before = core::mem::replace(&mut self.current[vcpu as usize], task);
+        if self.tasks.is_empty() {
+            return;
+        }
+        let Vcpu { domain, doing, decision, .. } = self.vcpus[vcpu as usize];
+        let number = |task: Option<u32>| self.tasks.get(&(domain, task?)).copied();
+        let (out, comes) = (number(before), number(task));
+        if let Some(out) = out.filter(|e| !self.sleeps(*e)) {
+            let by = comes.unwrap_or(NONE);
+            self.vcpus[out as usize].decision =
+                Some(Descheduled { at, pcpu: NONE, by, why: Why::Guest });
+            self.does(at, out, Doing::Wants);
+        }
+        if let Some(comes) = comes.filter(|e| !self.sleeps(*e)) {
+            self.vcpus[comes as usize].decision = decision;
+            self.does(at, comes, doing);
+        }
+    }
+
+    /// Whether a task sleeps, or was woken and has not returned from that.
+    fn sleeps(&self, task: u32) -> bool {
+        matches!(self.vcpus[task as usize].doing, Doing::Sleeps | Doing::Wakes)
     }
 
     /// The code on `vcpu` starts to wait for `lock` of its guest.
@@ -327,6 +407,20 @@ impl Attribution {
         if v.holds_up > 0 || v.wait != NONE {
             self.tell_locks(at, vcpu, doing);
         }
+        if !self.tasks.is_empty() {
+            self.task_does(at, vcpu, doing);
+        }
+    }
+
+    /// The task that `vcpu` runs, if that is a vCPU, does the same.
+    fn task_does(&mut self, at: Picos, vcpu: u32, doing: Doing) {
+        let task = self.current.get(vcpu as usize).copied().flatten();
+        let Vcpu { domain, decision, .. } = self.vcpus[vcpu as usize];
+        let task = task.and_then(|task| self.tasks.get(&(domain, task)).copied());
+        if let Some(e) = task.filter(|e| !self.sleeps(*e)) {
+            self.vcpus[e as usize].decision = decision;
+            self.does(at, e, doing);
+        }
     }
 
     fn tell_locks(&mut self, now: Picos, vcpu: u32, doing: Doing) {
@@ -370,7 +464,7 @@ impl Attribution {
                 put(of);
             }
         };
-        for v in &self.vcpus {
+        for v in &self.vcpus[..self.current.len()] {
             place(v, outcome, &|of| {
                 of.waiting = v.waiting_time(now);
                 of.wait_causes = v.waited.into();
@@ -402,6 +496,7 @@ impl Attribution {
             since: wait.since,
             time: now - wait.since,
             finished,
+            of_tasks: wait.vcpu as usize >= self.current.len(),
             holder: (wait.holder != NONE).then(|| index(wait.holder)),
             acquisitions: clock.acquisitions - wait.acquisitions,
             causes,

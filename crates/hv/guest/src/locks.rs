@@ -79,7 +79,7 @@ impl<L: RawLock<Guest>> Bank for Locks<L> {
         let entry = &self.entries[lock];
         waiting::wants_lock(lock);
         let (token, irqs) = match how {
-            LockUse::Plain => (entry.lock.lock(&self.shared), None),
+            LockUse::Plain | LockUse::User => (entry.lock.lock(&self.shared), None),
             LockUse::IrqSave => {
                 let (token, state) = entry.lock.lock_irqsave(&self.shared);
                 (token, Some(state))

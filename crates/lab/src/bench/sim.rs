@@ -121,12 +121,12 @@ fn scenario(
 
 fn lock_loop(vcpus: u32, count: u64) -> Scenario {
     let workload = Workloads::from(LockLoop {
-        threads: 0,
         section: Picos::ZERO,
         outside: Picos::ZERO,
         fixed: true,
         irqs_off: false,
         count: count / u64::from(vcpus),
+        ..LockLoop::default()
     });
     scenario(vcpus, 1, vcpus, 1000, 3600 * SEC, &workload)
 }
@@ -179,14 +179,8 @@ fn contention_observed(how: &str) -> Case {
 /// the host every few microseconds. The host replaces it with another spinner (a plain yield) or with the
 /// next holder (a directed yield).
 fn crowded_host(scheduler: &str, directed_yield: bool) -> Case {
-    let workload = Workloads::from(LockLoop {
-        threads: 0,
-        section: 2 * US,
-        outside: 10 * US,
-        fixed: false,
-        irqs_off: true,
-        count: 0,
-    });
+    let workload =
+        Workloads::from(LockLoop { section: 2 * US, outside: 10 * US, ..LockLoop::default() });
     let mut scenario = scenario(32, 8, 16, 1000, 200 * MS, &workload);
     scenario.host.scheduler = scheduler.into();
     scenario.host.pause_loop_exiting = Some(PauseLoopExiting::default());

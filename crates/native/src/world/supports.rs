@@ -1,8 +1,8 @@
 //! What this world can run, and the keys that it ignores.
 
 use overspin_host::{Ignored, Refused};
-use overspin_scenario::{Domain, Scenario, Value};
-use overspin_workload::Loads;
+use overspin_scenario::{Domain, Scenario, Value, Workload};
+use overspin_workload::{Loads, LockLoop, Mode};
 
 use super::ThreadsWorld;
 use crate::MAX_THREADS;
@@ -55,7 +55,7 @@ pub(super) fn check(scenario: &Scenario, world: &ThreadsWorld) -> Result<Vec<Loa
 }
 
 /// The keys that have no effect here.
-pub(super) const IGNORED: [Ignored; 13] = [
+pub(super) const IGNORED: [Ignored; 14] = [
     Ignored::always("host.scheduler", "the kernel of this machine schedules"),
     Ignored::MACHINE,
     Ignored::THREADS,
@@ -81,6 +81,11 @@ pub(super) const IGNORED: [Ignored; 13] = [
     ),
     Ignored::always("domain.kernel", "tasks are threads of this machine's kernel"),
     Ignored::new(
+        "domain.workload.mode",
+        |s| any(s, |d| d.workload.0.iter().any(|w| is_preempted(w, d.vcpus))),
+        "the kernel preempts threads that hold or want a lock, as in a program (`mode = \"user\"`)",
+    ),
+    Ignored::new(
         "domain.workload.irqs_off",
         |s| {
             any(s, |d| {
@@ -94,6 +99,12 @@ pub(super) const IGNORED: [Ignored; 13] = [
 
 fn any(scenario: &Scenario, of: fn(&Domain) -> bool) -> bool {
     scenario.domains.iter().any(of)
+}
+
+/// Whether a workload has locks of a kernel and more threads than vCPUs.
+fn is_preempted(workload: &Workload, vcpus: u32) -> bool {
+    let loops = workload.get::<LockLoop>();
+    loops.is_some_and(|w| w.mode == Mode::Kernel && w.threads > vcpus)
 }
 
 /// Whether a parameter of a workload, or one inside it, switches interrupts off.

@@ -4,13 +4,15 @@ use overspin_report::{Grid, seconds, share};
 use overspin_scenario::{Cause, DomainOutcome, WaitCauses};
 
 /// Short headings, in the order of [`Cause::ALL`].
-const COLUMNS: [&str; 6] = [
+const COLUMNS: [&str; Cause::ALL.len()] = [
     "holder\nrunning %",
     "holder\npreempted %",
     "next waiter\npreempted %",
     "kick and\nwake-up %",
     "own pre-\nemption %",
     "line\ntransfer %",
+    "holder, by\nguest %",
+    "next, by\nguest %",
 ];
 
 /// A table whose last columns are the causes.
@@ -24,11 +26,23 @@ pub fn row<const N: usize>(grid: &mut Grid, head: [String; N], causes: &WaitCaus
     grid.rows.push(head.into_iter().chain(shares).collect());
 }
 
+/// The table without the causes that only locks of user mode have, if no row has them.
+#[must_use]
+pub fn compact(mut grid: Grid) -> Grid {
+    let width = grid.header.len() - (Cause::ALL.len() - Cause::OF_ANY_LOCK);
+    let is_nothing = |cell: &String| cell.parse::<f64>().map_or(true, |share| share == 0.0);
+    if grid.rows.iter().all(|row| row[width..].iter().all(is_nothing)) {
+        grid.header.truncate(width);
+        grid.rows.iter_mut().for_each(|row| row.truncate(width));
+    }
+    grid
+}
+
 /// The locks of a domain for which some vCPU waited; `None` if there are none.
 pub(super) fn locks(domain: &DomainOutcome) -> Option<Grid> {
     let mut grid = grid(&["lock", "waittime\ntotal s"]);
     for l in domain.locks.iter().filter(|l| l.contended > 0) {
         row(&mut grid, [l.name.clone(), seconds(l.wait_total)], &l.wait_causes);
     }
-    Some(grid).filter(|grid| !grid.rows.is_empty())
+    Some(compact(grid)).filter(|grid| !grid.rows.is_empty())
 }

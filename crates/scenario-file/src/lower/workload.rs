@@ -37,8 +37,9 @@ fn workload(r: &Reader<'_>) -> Result<Workload> {
 /// The values of all keys in the order of the keys, as records have them: those `given`, and the defaults of others.
 fn completed(section: &Section, mut given: Tree) -> Tree {
     let mut tree = Tree::new();
+    let asked = given.clone();
     for key in section.keys {
-        let default = key.default(&given);
+        let default = key.default(&asked);
         let value = match (key.kind, given.remove(key.field).or(default)) {
             (Kind::Table(inner), Some(Value::Object(part))) => completed(inner, part).into(),
             (Kind::Tables(inner), Some(Value::Array(parts))) => {

@@ -160,6 +160,64 @@ pub(super) trait Class: Debug + Send {
     /// Asks that `v`, which is queued, be picked next if that is not unfair.
     fn favour(&self, queue: &mut RunQueue<Self::Queue>, v: VcpuId);
 
+    /// Puts `v` on the queue, whose running vCPU is charged.
+    fn join(
+        &self,
+        queue: &mut RunQueue<Self::Queue>,
+        entities: &mut [Entity],
+        v: VcpuId,
+        arrival: Arrival,
+    ) {
+        self.place(queue, entities, v, arrival);
+        let entity = &mut entities[v.index()];
+        queue.load += entity.weight;
+        queue.link(entity, v, self.key(entity));
+    }
+
+    /// Takes `v`, queued or current, off the queue, which is charged.
+    fn leave(&self, queue: &mut RunQueue<Self::Queue>, entities: &mut [Entity], v: VcpuId) {
+        if queue.current == Some(v) {
+            queue.current = None;
+        }
+        let entity = &mut entities[v.index()];
+        queue.unlink(entity, v);
+        queue.load -= entity.weight;
+        self.left(queue, entities, v);
+    }
+
+    /// Chooses as [`pick`](Self::pick) does; `candidate` returns to the tree if another is chosen. Nobody is current then.
+    fn choose(
+        &self,
+        queue: &mut RunQueue<Self::Queue>,
+        entities: &mut [Entity],
+        candidate: Option<VcpuId>,
+    ) -> Option<VcpuId> {
+        let next = self.pick(queue, entities, candidate);
+        if let Some(v) = candidate.filter(|_| next != candidate) {
+            let entity = &mut entities[v.index()];
+            queue.link(entity, v, self.key(entity));
+        }
+        queue.current = None;
+        next
+    }
+
+    /// Makes `next` current: it begins its turn.
+    fn begin(
+        &self,
+        queue: &mut RunQueue<Self::Queue>,
+        entities: &mut [Entity],
+        next: Option<VcpuId>,
+    ) {
+        if let Some(v) = next {
+            let entity = &mut entities[v.index()];
+            queue.unlink(entity, v);
+            entity.ran = Nanos::ZERO;
+            entity.picked = entity.deadline;
+            self.picked(queue, v);
+        }
+        queue.current = next;
+    }
+
     /// Checks the state of one queue.
     fn check(&self, queue: &RunQueue<Self::Queue>, entities: &[Entity]) -> Result<(), String>;
 }

@@ -36,7 +36,7 @@
 //! directed yields and halt polling belong to the world (§9.3).
 //!
 //! Files: `mod` (events and passes), [`queueing`] (on and off the queues), [`class`] (the interface of a class),
-//! [`cfs`], [`eevdf`] (the classes), [`balance`] (placement and pulling), [`bandwidth`] (quotas), [`params`], [`invariants`]
+//! [`cfs`], [`eevdf`] (the classes), [`tasks`] (the same for the tasks of a guest), [`balance`] (placement and pulling), [`bandwidth`] (quotas), [`params`], [`invariants`]
 //! (what must always hold).
 
 mod balance;
@@ -47,8 +47,10 @@ mod eevdf;
 mod invariants;
 mod params;
 mod queueing;
+mod tasks;
 
 pub(crate) use params::{CFS, EEVDF, EEVDF_6_18};
+pub use tasks::TaskQueues;
 
 use crate::cpuset::CpuSet;
 use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
@@ -246,12 +248,7 @@ impl<C: Class> Scheduler for Host<C> {
         self.charge(now, p);
         let candidate = self.put_current(cx, p);
         let queue = &mut self.queues[p.index()];
-        let mut next = self.class.pick(queue, &self.entities, candidate);
-        if let Some(v) = candidate.filter(|_| next != candidate) {
-            let entity = &mut self.entities[v.index()];
-            queue.link(entity, v, self.class.key(entity));
-        }
-        queue.current = None;
+        let mut next = self.class.choose(queue, &mut self.entities, candidate);
         if next.is_none() {
             next = self.pull_for_idle(cx, p);
         }
@@ -259,14 +256,7 @@ impl<C: Class> Scheduler for Host<C> {
             next = self.enter_guest(cx, p, next);
         }
         let queue = &mut self.queues[p.index()];
-        if let Some(v) = next {
-            let entity = &mut self.entities[v.index()];
-            queue.unlink(entity, v);
-            entity.ran = Nanos::ZERO;
-            entity.picked = entity.deadline;
-            self.class.picked(queue, v);
-        }
-        queue.current = next;
+        self.class.begin(queue, &mut self.entities, next);
         queue.charged = now;
         self.waiting.set(p, !queue.tree.is_empty());
         self.idle.set(p, next.is_none());

@@ -107,6 +107,31 @@ const NEXT_BUDDY: ParamInfo = ParamInfo::flag(
 const PICK_BUDDY: ParamInfo =
     ParamInfo::flag("pick_buddy", true, "An eligible vCPU that was yielded to is picked first.");
 
+/// The class of `eevdf`.
+pub(super) fn eevdf(params: &Params, tick: Nanos) -> Eevdf {
+    Eevdf {
+        name: EEVDF.name,
+        base_slice: BASE_SLICE.time_in(params),
+        run_to_parity: RUN_TO_PARITY.flag_in(params),
+        pick_buddy: NEXT_BUDDY.flag_in(params),
+        yield_forfeits: false,
+        deadline_moves: false,
+        tick,
+    }
+}
+
+/// The class of `eevdf-6.18`.
+pub(super) fn eevdf_6_18(params: &Params, tick: Nanos) -> Eevdf {
+    Eevdf {
+        name: EEVDF_6_18.name,
+        base_slice: BASE_SLICE_6_18.time_in(params),
+        pick_buddy: PICK_BUDDY.flag_in(params),
+        yield_forfeits: true,
+        deadline_moves: true,
+        ..eevdf(params, tick)
+    }
+}
+
 pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     name: "cfs",
     aliases: &[],
@@ -159,16 +184,7 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
     domain_params: &[],
     make: &|params| {
         let tunables = Tunables::new(params);
-        let class = Eevdf {
-            name: EEVDF.name,
-            base_slice: BASE_SLICE.time_in(params),
-            run_to_parity: RUN_TO_PARITY.flag_in(params),
-            pick_buddy: NEXT_BUDDY.flag_in(params),
-            yield_forfeits: false,
-            deadline_moves: false,
-            tick: tunables.tick,
-        };
-        Ok(Box::new(Host::new(class, tunables)))
+        Ok(Box::new(Host::new(eevdf(params, tunables.tick), tunables)))
     },
 };
 
@@ -188,16 +204,7 @@ pub(crate) const EEVDF_6_18: SchedulerInfo = SchedulerInfo {
     ],
     make: &|params| {
         let tunables = Tunables { throttles_on_return: true, ..Tunables::new(params) };
-        let class = Eevdf {
-            name: EEVDF_6_18.name,
-            base_slice: BASE_SLICE_6_18.time_in(params),
-            run_to_parity: RUN_TO_PARITY.flag_in(params),
-            pick_buddy: PICK_BUDDY.flag_in(params),
-            yield_forfeits: true,
-            deadline_moves: true,
-            tick: tunables.tick,
-        };
-        Ok(Box::new(Host::new(class, tunables)))
+        Ok(Box::new(Host::new(eevdf_6_18(params, tunables.tick), tunables)))
     },
     ..EEVDF
 };

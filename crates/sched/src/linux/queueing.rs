@@ -64,10 +64,7 @@ impl<C: Class> Host<C> {
         }
         vcpu.queued = true;
         let queue = &mut self.queues[p.index()];
-        self.class.place(queue, &mut self.entities, v, arrival);
-        let entity = &mut self.entities[v.index()];
-        queue.load += entity.weight;
-        queue.link(entity, v, self.class.key(entity));
+        self.class.join(queue, &mut self.entities, v, arrival);
         self.waiting.insert(p);
         true
     }
@@ -76,13 +73,7 @@ impl<C: Class> Host<C> {
     pub(super) fn dequeue(&mut self, machine: &Machine, v: VcpuId) {
         let p = machine.home(v);
         let queue = &mut self.queues[p.index()];
-        if queue.current == Some(v) {
-            queue.current = None;
-        }
-        let entity = &mut self.entities[v.index()];
-        queue.unlink(entity, v);
-        queue.load -= entity.weight;
-        self.class.left(queue, &mut self.entities, v);
+        self.class.leave(queue, &mut self.entities, v);
         self.waiting.set(p, !queue.tree.is_empty());
         self.vcpus[v.index()].queued = false;
     }

@@ -1,5 +1,6 @@
 //! Chooses the vCPU of a task: when the task is new, when it wakes, and when a vCPU runs out of tasks.
 
+use super::runqueue::Resched;
 use super::task::Rest;
 use super::{Guest, TaskRef, TaskState};
 use crate::engine::{Engine, Suspend};
@@ -11,7 +12,7 @@ const SLEEPER_SLICES: u64 = 4;
 
 impl Guest {
     /// Number of tasks on a vCPU, including the running one.
-    fn load(&self, engine: &Engine, index: u32) -> usize {
+    pub(super) fn load(&self, engine: &Engine, index: u32) -> usize {
         let v = &engine.vcpus[(self.first + index) as usize];
         self.queues[index as usize].len() + usize::from(!self.is_idle(v))
     }
@@ -59,9 +60,17 @@ impl Guest {
         let queue = &self.queues[target as usize];
         let v = &engine.vcpus[(self.first + target) as usize];
         let kernel = &self.domain.kernel;
-        queue.place(target, task, &self.queues, SLEEPER_SLICES * kernel.slice);
+        if self.eevdf.is_some() && !self.is_idle(v) {
+            self.charge(engine, v);
+        }
+        self.place(target, task, SLEEPER_SLICES * kernel.slice);
         queue.insert(task);
-        if !self.is_idle(v) {
+        if let Some(queues) = &self.eevdf {
+            if !queues.borrow_mut().preempts(target, task.number()) {
+                self.unlock_queue(engine, target);
+                return;
+            }
+        } else if !self.is_idle(v) {
             if v.id == engine.cpu().id {
                 self.charge(engine, v);
             }
@@ -71,7 +80,12 @@ impl Guest {
                 return;
             }
         }
-        let noticed = queue.need_resched.replace(true);
+        let noticed = if self.is_idle(v) {
+            queue.resched.replace(Resched::Now) != Resched::No
+        } else {
+            // Who may wait for the return to user mode is not told.
+            !self.ask(queue) || queue.resched.get() == Resched::Lazy
+        };
         if !noticed && v.id != engine.cpu().id {
             engine.send_resched(v);
         }
@@ -90,11 +104,20 @@ impl Guest {
         };
         self.lock_queue(engine, from);
         let task = self.queues[from as usize].take_last(here);
+        if let (Some(task), Some(queues)) = (task, &self.eevdf) {
+            queues.borrow_mut().leave(from, task.number());
+        }
         self.unlock_queue(engine, from);
         let Some(task) = task else { return false };
         self.lock_queue(engine, here);
         let queue = &self.queues[here as usize];
-        queue.place(here, task, &self.queues, Picos::MAX);
+        match &self.eevdf {
+            Some(queues) => {
+                task.queue.set(Some(here));
+                queues.borrow_mut().arrive(here, task.number());
+            }
+            None => queue.place(here, task, &self.queues, Picos::MAX),
+        }
         queue.insert(task);
         self.unlock_queue(engine, here);
         true
@@ -128,7 +151,7 @@ impl Guest {
             v.irqs.on.set(false);
             self.stop_tick(engine, v);
             if queue.len() == 0 {
-                queue.need_resched.set(false);
+                queue.resched.set(Resched::No);
                 if engine.begin_block(Block::Halt) {
                     me.rest.set(Rest::Halted);
                     return Suspend::Operation;

@@ -1,10 +1,11 @@
 //! The operations of a program in a guest: [`Env`] for simulated tasks.
 
 use super::data::Section;
+use super::locks::is_of_user_mode;
 use super::{Guest, SemaphoreState, TaskRef, TaskState};
 use crate::engine::Engine;
 use overspin_host::picos;
-use overspin_scenario::{Picos, WorkerReport};
+use overspin_scenario::{Picos, Preemption, WorkerReport};
 use overspin_sched::{PcpuId, TimerId};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
 use std::cell::Cell;
@@ -21,11 +22,40 @@ pub(crate) struct TaskEnv<'a> {
     task: TaskRef,
     /// The critical section that the task is in, or was in last.
     section: Cell<Section>,
+    /// Number of kernel locks that it holds or takes.
+    held: Cell<u32>,
 }
 
 impl<'a> TaskEnv<'a> {
     pub(crate) fn new(engine: &'a Engine, guest: &'a Guest, task: TaskRef) -> Self {
-        Self { engine, guest, task, section: Cell::new(0) }
+        Self { engine, guest, task, section: Cell::new(0), held: Cell::new(0) }
+    }
+}
+
+impl TaskEnv<'_> {
+    /// Before an operation that takes a lock.
+    #[inline]
+    fn begin(&self, how: LockUse) {
+        if how == LockUse::User {
+            self.guest.schedule_if_needed(self.engine);
+            self.task.mode.set(Mode::User);
+        } else {
+            self.held.set(self.held.get() + 1);
+        }
+    }
+
+    /// After an operation that released a lock. The end of the last section is where a preemptible kernel catches up.
+    #[inline]
+    fn end(&self, user: bool) {
+        if user {
+            self.task.mode.set(Mode::Kernel);
+            return;
+        }
+        self.held.set(self.held.get() - 1);
+        let preemption = self.guest.domain.kernel.preemption;
+        if preemption >= Preemption::Lazy && self.held.get() == 0 {
+            self.guest.preempt_kernel(self.engine);
+        }
     }
 }
 
@@ -35,10 +65,20 @@ impl Env for TaskEnv<'_> {
             self.guest.schedule_if_needed(self.engine);
         }
         self.task.mode.set(mode);
-        if work > Picos::ZERO {
-            self.engine.burn(work);
+        let preemption = self.guest.domain.kernel.preemption;
+        if mode == Mode::User || preemption == Preemption::None || self.held.get() > 0 {
+            if work > Picos::ZERO {
+                self.engine.burn(work);
+            }
+            self.task.mode.set(Mode::Kernel);
+            return;
         }
-        self.task.mode.set(Mode::Kernel);
+        self.task.preemptible.set(preemption != Preemption::Voluntary);
+        self.engine.burn(work);
+        self.task.preemptible.set(false);
+        if preemption == Preemption::Voluntary {
+            self.guest.schedule_if_needed(self.engine);
+        }
     }
 
     fn sleep(&self, time: Picos) {
@@ -69,16 +109,25 @@ impl Env for TaskEnv<'_> {
     }
 
     fn section(&self, lock: LockId, how: LockUse, work: Picos) {
+        self.begin(how);
         self.guest.bank.section(self.engine, lock, how, work);
+        self.end(how == LockUse::User);
     }
 
     fn acquire(&self, lock: LockId, how: LockUse) {
+        self.begin(how);
         self.guest.bank.acquire(self.engine, lock, how);
+        self.task.mode.set(Mode::Kernel);
         self.section.set(self.guest.data.enter(lock));
     }
 
     fn release(&self, lock: LockId) {
+        let user = is_of_user_mode(self.guest.bank.holder(lock));
+        if user {
+            self.task.mode.set(Mode::User);
+        }
         self.guest.bank.release(self.engine, lock);
+        self.end(user);
     }
 
     fn read(&self, word: WordId) -> usize {

@@ -5,8 +5,9 @@ use crate::engine::Engine;
 use crate::memory::{Memory, NONE};
 use crate::platform::{SimCell, SimPlatform};
 use crate::prefetch::touch;
+use crate::vcpu::Vcpu;
 use overspin_histogram::Histogram;
-use overspin_host::Moment;
+use overspin_host::{LockEvent, Moment};
 use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
 use overspin_scenario::{LockOutcome, NS, Picos, WaitCauses};
 use overspin_workload::{LayoutOf, Loads, LockUse};
@@ -24,7 +25,7 @@ pub(crate) trait LockBank {
     fn section(&self, engine: &Engine, i: usize, how: LockUse, work: Picos);
     /// Counts one more waiter at lock `i`. Returns the vCPU that holds it, as [`holder`](Self::holder) does.
     fn waits(&self, i: usize) -> u32;
-    /// The vCPU that holds lock `i` or is releasing it, `NONE` if it is free.
+    /// The vCPU that holds lock `i` or is releasing it, or its task ([`is_of_user_mode`]); `NONE` if it is free.
     fn holder(&self, i: usize) -> u32;
     /// The counters of lock `i`.
     fn counters(&self, i: usize) -> &Counters;
@@ -109,6 +110,27 @@ impl Counters {
     }
 }
 
+/// Tells what the current task does at lock `i`, which it takes in user mode.
+fn tell(engine: &Engine, i: usize, what: LockEvent) {
+    let task = engine.cpu().task.get();
+    let (domain, task) = (task.guest, task.number());
+    engine.tell(Moment::TaskLock { domain, task, lock: i as u32, what });
+}
+
+/// Marks the number of a task that holds a lock of user mode.
+pub(super) const USER: u32 = 1 << 31;
+
+/// Whether the holder of a lock is a task that took it in user mode.
+pub(super) fn is_of_user_mode(holder: u32) -> bool {
+    holder != NONE && holder & USER != 0
+}
+
+/// A number that changes when the code on `v` is descheduled: by the host, and, in user mode, by the guest.
+fn stay(v: &Vcpu, user: bool) -> u64 {
+    let by_guest = if user { v.task.get().preemptions.get() } else { 0 };
+    v.run.dispatches.get() + (by_guest << 32)
+}
+
 fn add<T: Copy + Add<Output = T>>(counter: &Cell<T>, n: T) {
     counter.set(counter.get() + n);
 }
@@ -120,10 +142,10 @@ struct Entry<L: RawLock<SimPlatform> + 'static> {
     token: Cell<Option<L::Token>>,
     irqs: Cell<Option<bool>>,
     since: Cell<Picos>,
-    /// Dispatches of the holder's vCPU when it took the lock. More at the release mean that the vCPU was
+    /// The [`stay`] of its holder when it took the lock. Another one at the release means that the holder was
     /// descheduled in between.
-    dispatches: Cell<u64>,
-    /// The vCPU that holds the lock or is releasing it, `NONE` if the lock is free.
+    stay: Cell<u64>,
+    /// The vCPU that holds the lock or is releasing it, or its task with [`USER`]; `NONE` if the lock is free.
     holder: Cell<u32>,
     /// Number of waiters.
     waiters: Cell<u32>,
@@ -167,7 +189,7 @@ impl LockVisitor<SimPlatform> for MakeBank<'_> {
                 token: Cell::new(None),
                 irqs: Cell::new(None),
                 since: Cell::new(Picos::ZERO),
-                dispatches: Cell::new(0),
+                stay: Cell::new(0),
                 counters: Counters::default(),
                 holder: Cell::new(NONE),
                 waiters: Cell::new(0),
@@ -185,20 +207,23 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         let outer = v.lock.wants.replace(i as u32);
         let outer_wait = v.lock.waits_since.replace(None);
         let (token, irqs) = match how {
-            LockUse::Plain => (entry.lock.lock(&self.shared), None),
+            LockUse::Plain | LockUse::User => (entry.lock.lock(&self.shared), None),
             LockUse::IrqSave => {
                 let (token, irqs) = entry.lock.lock_irqsave(&self.shared);
                 (token, Some(irqs))
             }
         };
+        // A task in user mode may have moved to another vCPU.
+        let v = engine.cpu();
         v.lock.wants.set(outer);
         let waited_since = v.lock.waits_since.replace(outer_wait);
         entry.token.set(Some(token));
         entry.irqs.set(irqs);
-        entry.holder.set(v.id);
+        let user = how == LockUse::User;
+        entry.holder.set(if user { USER | v.task.get().number() } else { v.id });
         let now = engine.now();
         entry.since.set(now);
-        entry.dispatches.set(v.run.dispatches.get());
+        entry.stay.set(stay(v, user));
         let c = &entry.counters;
         add(&c.acquisitions, 1);
         engine.advanced();
@@ -206,11 +231,16 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
             c.waited(now - since);
         }
         let waiters = entry.waiters.get();
-        engine.tell(Moment::LockAcquired { vcpu: v.id, lock: i as u32, contended: waiters > 0 });
         if waited_since.is_some() {
             entry.waiters.set(waiters - 1);
         }
-        engine.section_begins();
+        let contended = waiters > 0;
+        if user {
+            tell(engine, i, LockEvent::Acquired { contended });
+        } else {
+            engine.tell(Moment::LockAcquired { vcpu: v.id, lock: i as u32, contended });
+            engine.section_begins();
+        }
     }
 
     fn release(&self, engine: &Engine, i: usize) {
@@ -220,22 +250,30 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         let held = engine.now() - entry.since.get();
         add(&c.hold_total, held);
         c.hold_max.set(c.hold_max.get().max(held));
-        if entry.dispatches.get() != v.run.dispatches.get() {
+        let holder = entry.holder.get();
+        let user = is_of_user_mode(holder);
+        if entry.stay.get() != stay(v, user) {
             add(&c.holder_preempted, 1);
         }
         let token = entry.token.take().expect("only a held lock is released");
         let irqs = entry.irqs.take();
-        engine.tell(Moment::LockReleased {
-            vcpu: v.id,
-            lock: i as u32,
-            contended: entry.waiters.get() > 0,
-        });
+        let contended = entry.waiters.get() > 0;
+        if user {
+            tell(engine, i, LockEvent::Released { contended });
+        } else {
+            engine.tell(Moment::LockReleased { vcpu: v.id, lock: i as u32, contended });
+        }
         let outer = v.lock.releases.replace(i as u32);
         entry.lock.unlock(&self.shared, token);
+        let v = engine.cpu();
         v.lock.releases.set(outer);
-        // Another vCPU may have taken the lock by now.
-        if entry.holder.get() == v.id {
+        // Another vCPU or task may have taken the lock by now.
+        if entry.holder.get() == holder {
             entry.holder.set(NONE);
+        }
+        if user {
+            tell(engine, i, LockEvent::Freed { contended: entry.waiters.get() > 0 });
+            return;
         }
         engine.tell(Moment::LockFreed {
             vcpu: v.id,

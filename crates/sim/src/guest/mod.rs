@@ -29,7 +29,8 @@ pub(crate) use disk::Drive;
 pub(crate) use env::TaskEnv;
 use locks::LockBank;
 pub(crate) use locks::{BankResult, MakeBank};
-use runqueue::RunQueue;
+use runqueue::{Resched, RunQueue};
+use sleep::Sleeper;
 use task::TaskState;
 pub(crate) use task::{Task, TaskRef};
 use vmstat::Vmstat;
@@ -41,7 +42,8 @@ use crate::prefetch::touch;
 use crate::vcpu::Vcpu;
 use overspin_host::{Moment, Refused, irq};
 use overspin_locks::Tuning;
-use overspin_scenario::{Domain, Picos, SEC};
+use overspin_scenario::{Domain, GuestScheduler, Picos, SEC};
+use overspin_sched::{Nanos, TaskQueues};
 use overspin_workload::{First, Loads, LockUse, Mode, Program, Random, Semaphore};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -59,6 +61,17 @@ const STARTING: u32 = u32::MAX - 1;
 pub(crate) struct SemaphoreState {
     count: u32,
     waiters: VecDeque<TaskRef>,
+}
+
+/// The run queues of a guest whose scheduler has them.
+fn eevdf(domain: &Domain) -> Option<RefCell<TaskQueues>> {
+    let is_6_18 = match domain.kernel.scheduler {
+        GuestScheduler::Cfs2008 => return None,
+        GuestScheduler::Eevdf => false,
+        GuestScheduler::Eevdf618 => true,
+    };
+    let tick = Nanos::SEC / i64::from(domain.kernel.hz.max(1));
+    Some(RefCell::new(TaskQueues::new(is_6_18, domain.vcpus, tick)))
 }
 
 /// A guest.
@@ -85,9 +98,11 @@ pub(crate) struct Guest {
     #[expect(clippy::vec_box, reason = "`TaskRef` points at the boxed tasks")]
     idle: Vec<Box<Task>>,
     queues: Vec<RunQueue>,
+    /// The order of the tasks on them, if their virtual runtime does not say it.
+    eevdf: Option<RefCell<TaskQueues>>,
     semaphores: RefCell<Vec<SemaphoreState>>,
-    /// vCPUs that sleep until a wake-up at an address, in order of arrival.
-    sleepers: RefCell<VecDeque<(usize, u32)>>,
+    /// Those that sleep until a wake-up at an address, in order of arrival.
+    sleepers: RefCell<VecDeque<(usize, Sleeper)>>,
     /// Tick period; `Picos::MAX` if tickless.
     period: Picos,
     /// Number of awaited tasks that have not ended.
@@ -114,7 +129,13 @@ impl Guest {
         let make = MakeBank {
             engine,
             count: named_locks.len() + domain.vcpus as usize,
-            cpus: domain.vcpus as usize,
+            // In the memory of a lock of user mode, each task is a CPU of its own.
+            cpus: domain.vcpus as usize
+                + if loads.locks_in_user_mode() {
+                    loads.most_tasks(domain.vcpus) as usize
+                } else {
+                    0
+                },
             tuning: Tuning {
                 spin_budget: domain.spin_budget,
                 nopvspin: domain.nopvspin,
@@ -147,6 +168,7 @@ impl Guest {
             tasks: RefCell::new(Vec::new()),
             idle: (0..domain.vcpus).map(|i| Task::idle(id, format!("idle/{i}"))).collect(),
             queues: (0..domain.vcpus).map(|_| RunQueue::default()).collect(),
+            eevdf: eevdf(domain),
             semaphores: RefCell::new(Vec::new()),
             sleepers: RefCell::default(),
             period: SEC.checked_div(domain.kernel.hz.into()).unwrap_or(Picos::MAX),
@@ -171,9 +193,8 @@ impl Guest {
         for First { start, vcpus, awaited } in self.loads.start(self.vcpus) {
             let vcpu = start.vcpu.or(vcpus.first().copied()).unwrap_or(0);
             let task = self.new_task(engine, start.name, start.program, (vcpus, awaited));
-            let queue = &self.queues[vcpu as usize];
-            queue.place(vcpu, task, &self.queues, Picos::ZERO);
-            queue.insert(task);
+            self.place(vcpu, task, Picos::ZERO);
+            self.queues[vcpu as usize].insert(task);
         }
         self.start_vmstat(engine);
     }
@@ -190,6 +211,9 @@ impl Guest {
         (task.vcpus, task.awaited) = (vcpus, awaited);
         let task_ref = TaskRef::new(&task);
         self.tasks.borrow_mut().push(task);
+        if let Some(queues) = &self.eevdf {
+            queues.borrow_mut().add();
+        }
         self.live.set(self.live.get() + u32::from(awaited));
         task_ref
     }
@@ -255,6 +279,11 @@ impl Guest {
         self.bank.fetch_lock(&engine.machine.memory, self.queue_lock(v.index));
     }
 
+    /// The task of this number.
+    pub(crate) fn task(&self, index: usize) -> TaskRef {
+        TaskRef::new(&self.tasks.borrow()[index])
+    }
+
     /// The sleeping task of `v` that wakes first.
     pub(crate) fn next_sleeper(&self, v: &Vcpu) -> Option<TaskRef> {
         self.queue(v).sleepers.borrow().peek().map(|s| s.0.task)
@@ -301,7 +330,7 @@ impl Guest {
                 self.device_interrupt(engine);
             }
             if pending & irq::RESCHED != 0 {
-                self.queue(engine.cpu()).need_resched.set(true);
+                self.queue(engine.cpu()).resched.set(Resched::Now);
             }
             if pending & irq::NOTIFY != 0 {
                 engine.asked_to_give_up();
@@ -314,19 +343,28 @@ impl Guest {
                 break;
             }
         }
-        // The return to user mode is where another task may take over.
-        let v = engine.cpu();
-        let task = v.task.get();
+        // The return to user mode, or to kernel work that may be preempted, is where another task may take over.
+        let task = engine.cpu().task.get();
         if task.mode.get() == Mode::User {
             task.mode.set(Mode::Kernel);
             self.schedule_if_needed(engine);
             task.mode.set(Mode::User);
+        } else if task.preemptible.replace(false) {
+            self.preempt_kernel(engine);
+            task.preemptible.set(true);
         }
     }
 
     /// Lets other tasks run if that is due.
     fn schedule_if_needed(&self, engine: &Engine) {
-        while self.queue(engine.cpu()).need_resched.get() {
+        while self.queue(engine.cpu()).resched.get() != Resched::No {
+            self.schedule(engine);
+        }
+    }
+
+    /// Lets other tasks run if that cannot wait for the return to user mode.
+    fn preempt_kernel(&self, engine: &Engine) {
+        while self.queue(engine.cpu()).resched.get() == Resched::Now {
             self.schedule(engine);
         }
     }

@@ -1,10 +1,11 @@
 //! What a guest reports about itself: counts of its locks, and what its vCPUs and tasks wait for.
 
 use super::Guest;
+use super::locks::{USER, is_of_user_mode};
 use crate::engine::Engine;
 use crate::memory::NONE;
 use crate::vcpu::{Op, Vcpu};
-use overspin_host::Moment;
+use overspin_host::{LockEvent, Moment};
 use overspin_sched::RunState;
 use overspin_workload::run_queue_lock;
 
@@ -30,10 +31,26 @@ impl Guest {
     /// The current vCPU, `v`, begins to wait for a lock.
     pub(crate) fn waits_for(&self, engine: &Engine, v: &Vcpu, lock: u32) {
         let holder = self.bank.waits(lock as usize);
+        if let Some(waiter) = engine.user_task() {
+            let holder = (holder != NONE).then_some(holder & !USER);
+            let releasing = holder.is_some_and(|h| self.releases(engine, h) == lock);
+            let what = LockEvent::Waits { holder, releasing };
+            let (domain, task) = (self.id, waiter.number());
+            engine.tell(Moment::TaskLock { domain, task, lock, what });
+            return;
+        }
         let of = |h: u32| engine.vcpus[h as usize].lock.releases.get() == lock;
         let (holder, releasing) =
             if holder == NONE { (None, false) } else { (Some(holder), of(holder)) };
         engine.tell(Moment::LockWait { vcpu: v.id, lock, holder, releasing });
+    }
+
+    /// The lock that a task is releasing, `NONE` if none.
+    fn releases(&self, engine: &Engine, task: u32) -> u32 {
+        let task = self.task(task as usize);
+        let own = self.first as usize..(self.first + self.vcpus) as usize;
+        let on = engine.vcpus[own].iter().find(|v| v.task.get() == task);
+        on.map_or(task.lock.get().releases, |v| v.lock.releases.get())
     }
 
     /// Statistics of all locks, named ones first.
@@ -76,6 +93,9 @@ impl Guest {
             };
             let holder = match self.bank.holder(lock as usize) {
                 NONE => "held by no vCPU (a lost wake-up)".into(),
+                h if is_of_user_mode(h) => {
+                    format!("held by task {}", self.tasks.borrow()[(h ^ USER) as usize].name)
+                }
                 h => format!("held by {}", full(h)),
             };
             lines.push(format!(

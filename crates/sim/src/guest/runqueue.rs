@@ -9,7 +9,8 @@ use crate::engine::{Engine, Suspend};
 use crate::prefetch::touch;
 use crate::vcpu::Vcpu;
 use overspin_host::Moment;
-use overspin_scenario::Picos;
+use overspin_scenario::{NS, Picos, Preemption};
+use overspin_sched::Nanos;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,6 +40,18 @@ impl Ord for Sleeper {
     }
 }
 
+/// Whether another task should take over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Resched {
+    /// No.
+    #[default]
+    No,
+    /// On the return to user mode; it becomes [`Now`](Self::Now) at the next tick.
+    Lazy,
+    /// As soon as the kernel may be preempted.
+    Now,
+}
+
 /// The tasks of one vCPU, on two cache lines.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -47,7 +60,7 @@ pub(super) struct RunQueue {
     queue: RefCell<Vec<TaskRef>>,
     /// New and woken tasks start near this virtual runtime. It never falls.
     min_vruntime: Cell<Picos>,
-    pub need_resched: Cell<bool>,
+    pub resched: Cell<Resched>,
     pub sleepers: RefCell<BinaryHeap<Reverse<Sleeper>>>,
     seq: Cell<u64>,
     /// The phase of the vCPU's ticks within the period, and the time of the next tick.
@@ -97,6 +110,11 @@ impl RunQueue {
         self.queue.borrow().iter().map(|t| t.vruntime.get()).min()
     }
 
+    /// Removes a waiting task.
+    fn remove(&self, task: TaskRef) {
+        self.queue.borrow_mut().retain(|t| *t != task);
+    }
+
     fn take_least(&self) -> Option<TaskRef> {
         let mut queue = self.queue.borrow_mut();
         let (at, task) = queue.iter().enumerate().min_by_key(|(_, t)| t.vruntime.get())?;
@@ -126,16 +144,46 @@ impl RunQueue {
 }
 
 impl Guest {
+    /// Asks that another task take over on the vCPU of `queue`, which runs a task. Returns whether that is new.
+    pub(super) fn ask(&self, queue: &RunQueue) -> bool {
+        let lazily = self.domain.kernel.preemption == Preemption::Lazy;
+        let asked = if lazily { Resched::Lazy } else { Resched::Now };
+        queue.resched.replace(queue.resched.get().max(asked)) == Resched::No
+    }
+
     /// Charges the running task for its time since it was put on the vCPU or last charged.
     pub(super) fn charge(&self, engine: &Engine, v: &Vcpu) {
         let task = v.task.get();
         let clock = v.run.clock(engine.now());
         let ran = clock - task.clock_in.replace(clock);
         task.cpu.set(task.cpu.get() + ran);
-        task.vruntime.set(task.vruntime.get() + ran);
         let queue = self.queue(v);
+        if let Some(queues) = &self.eevdf {
+            // Whole nanoseconds of the clock: no rest is lost.
+            let time = Nanos((clock / NS - (clock - ran) / NS) as i64);
+            if queues.borrow_mut().charge(v.index, time) {
+                self.ask(queue);
+            }
+            return;
+        }
+        task.vruntime.set(task.vruntime.get() + ran);
         let least = queue.least().unwrap_or(Picos::MAX);
         queue.advance(task.vruntime.get().min(least));
+    }
+
+    /// Puts the current task behind the others of its vCPU, if there are any.
+    pub(super) fn go_last(&self, engine: &Engine) {
+        let v = engine.cpu();
+        self.charge(engine, v);
+        let (task, queue) = (v.task.get(), self.queue(v));
+        let last = queue.queue.borrow().iter().map(|t| t.vruntime.get()).max();
+        if let Some(queues) = &self.eevdf {
+            queues.borrow_mut().yield_now(v.index);
+            queue.resched.set(Resched::Now);
+        } else if let Some(last) = last {
+            task.vruntime.set(task.vruntime.get().max(last + Picos(1)));
+            queue.resched.set(Resched::Now);
+        }
     }
 
     /// Gives the vCPU to the task that should run. The call returns when the current task is chosen
@@ -153,15 +201,13 @@ impl Guest {
         self.lock_queue(engine, engine.cpu().index);
         let v = engine.cpu();
         let queue = self.queue(v);
-        queue.need_resched.set(false);
         let prev = v.task.get();
         if !self.is_idle(v) {
             self.charge(engine, v);
         }
-        if prev.index.is_some() && prev.state.get() == TaskState::Runnable {
-            queue.insert(prev);
-        }
-        let next = queue.take_least().unwrap_or_else(|| self.idle_of(v));
+        queue.resched.set(Resched::No);
+        let goes_on = prev.index.is_some() && prev.state.get() == TaskState::Runnable;
+        let next = self.next_task(v, prev, goes_on);
         if next == prev {
             self.unlock_queue(engine, v.index);
             return false;
@@ -173,12 +219,47 @@ impl Guest {
         true
     }
 
+    /// The task that runs on `v` after `prev`, which waits there if it `goes_on`; both leave the list of those that wait.
+    fn next_task(&self, v: &Vcpu, prev: TaskRef, goes_on: bool) -> TaskRef {
+        let queue = self.queue(v);
+        let Some(queues) = &self.eevdf else {
+            if goes_on {
+                queue.insert(prev);
+            }
+            return queue.take_least().unwrap_or_else(|| self.idle_of(v));
+        };
+        let mut queues = queues.borrow_mut();
+        if let Some(task) = prev.index.filter(|_| !goes_on) {
+            queues.leave(v.index, task);
+        }
+        let next = queues.pick(v.index).map_or_else(|| self.idle_of(v), |t| self.task(t as usize));
+        if next != prev {
+            queue.remove(next);
+            if goes_on {
+                queue.insert(prev);
+            }
+        }
+        next
+    }
+
+    /// Gives `task`, which comes to the queue of vCPU `index`, its place in the order of tasks there; see
+    /// [`RunQueue::place`] about `credit`.
+    pub(super) fn place(&self, index: u32, task: TaskRef, credit: Picos) {
+        let Some(queues) = &self.eevdf else {
+            self.queues[index as usize].place(index, task, &self.queues, credit);
+            return;
+        };
+        let new = task.queue.replace(Some(index)).is_none();
+        queues.borrow_mut().enqueue(index, task.number(), new);
+    }
+
     /// Marks `next` as the task of the vCPU. No simulated time passes from here to the suspension, so no
     /// vCPU sees a task that has left and still runs.
     fn switch_to(&self, engine: &Engine, v: &Vcpu, prev: TaskRef, next: TaskRef) {
         prev.on_cpu.set(false);
         next.on_cpu.set(true);
         next.clock_in.set(v.run.clock(engine.now()));
+        prev.lock.set(v.lock.exchange(next.lock.get()));
         v.task.set(next);
         engine.tell(Moment::Task { vcpu: v.id, task: next.index });
     }
@@ -210,9 +291,8 @@ impl Guest {
                 engine.end.unfinished.set(engine.end.unfinished.get() - 1);
             }
         }
-        let queue = self.queue(v);
-        queue.need_resched.set(false);
-        let next = queue.take_least().unwrap_or_else(|| self.idle_of(v));
+        self.queue(v).resched.set(Resched::No);
+        let next = self.next_task(v, task, false);
         self.switch_to(engine, v, task, next);
     }
 }

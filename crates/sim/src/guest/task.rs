@@ -2,6 +2,7 @@
 
 use super::latency::Latencies;
 use crate::engine::{Engine, Suspend, TaskYielder};
+use crate::vcpu::OwnOperation;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use overspin_scenario::{Picos, WorkerReport};
@@ -27,6 +28,8 @@ pub(crate) enum TaskState {
     Blocked,
     /// Waits for a time.
     Sleeping,
+    /// Waits for a lock, in a system call.
+    Parked,
     /// Has ended.
     Ended,
 }
@@ -62,6 +65,12 @@ pub(crate) struct Task {
     pub reports: RefCell<Vec<WorkerReport>>,
     pub ended: Cell<Option<Picos>>,
     pub latencies: Latencies,
+    /// The lock operation in which another task has preempted it.
+    pub lock: Cell<OwnOperation>,
+    /// A wake-up has come since it began to look whether it must sleep (the token of `park` and `unpark`).
+    pub latch: Cell<bool>,
+    /// It does kernel work in which another task may take over.
+    pub preemptible: Cell<bool>,
     /// The vCPUs that it may use; all if empty.
     pub vcpus: Arc<[u32]>,
     /// Whether its guest cannot finish before this task ends.
@@ -118,6 +127,11 @@ pub(crate) enum Rest {
 }
 
 impl Task {
+    /// Its number in its guest.
+    pub(crate) fn number(&self) -> u32 {
+        self.index.expect("an idle loop takes no lock of user mode")
+    }
+
     /// Whether the task may run on `vcpu` of its guest.
     pub(crate) fn may_use(&self, vcpu: u32) -> bool {
         self.vcpus.is_empty() || self.vcpus.contains(&vcpu)
@@ -175,6 +189,9 @@ impl Task {
             reports: RefCell::default(),
             ended: Cell::new(None),
             latencies: Latencies::default(),
+            lock: Cell::default(),
+            latch: Cell::new(false),
+            preemptible: Cell::new(false),
             vcpus: Arc::default(),
             awaited: false,
         })

@@ -2,6 +2,7 @@
 //! ticks and sleepers. Idle vCPUs take no ticks (`NO_HZ`).
 
 use super::Guest;
+use super::runqueue::Resched;
 use crate::engine::Engine;
 use crate::vcpu::Vcpu;
 use overspin_scenario::Picos;
@@ -83,10 +84,13 @@ impl Guest {
         engine.burn(self.domain.kernel.tick_work);
         self.charge(engine, v);
         let queue = self.queue(v);
-        if let Some(least) = queue.least()
+        if queue.resched.get() == Resched::Lazy {
+            queue.resched.set(Resched::Now);
+        } else if self.eevdf.is_none()
+            && let Some(least) = queue.least()
             && task.vruntime.get() > least + self.domain.kernel.slice
         {
-            queue.need_resched.set(true);
+            self.ask(queue);
         }
         self.unlock_queue(engine, v.index);
         if v.irqs.ticks.get().is_multiple_of(BALANCE_TICKS) {

@@ -4,12 +4,13 @@
 use crate::common::{
     crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced, waited,
 };
-use overspin_host::{Moment, VcpuState};
+use crate::conservation::{as_a_vcpu, domain_of, number_of_task};
+use overspin_host::{Moment, SleepEvent, VcpuState};
 use overspin_scenario::{
     Cause, Change, Event, MS, NS, Outcome, PauseLoopExiting, Picos, Scenario, US, WaitCauses, Why,
     Workloads,
 };
-use overspin_workload::LockLoop;
+use overspin_workload::{LockLoop, Mode};
 use std::collections::HashMap;
 
 /// The state of a vCPU, by the scheduling events of the trace.
@@ -19,6 +20,53 @@ enum Doing {
     Sleeps,
     Wakes,
     Wants,
+    /// A task whose guest runs another one on its vCPU.
+    Preempted,
+}
+
+/// Where tasks that take locks in user mode are.
+#[derive(Debug, Default)]
+struct Tasks {
+    /// The task that each vCPU runs, and the vCPU of each of these tasks.
+    of_vcpu: HashMap<u32, u32>,
+    on: HashMap<u32, u32>,
+    /// Those that sleep, or were woken and have not returned.
+    asleep: HashMap<u32, Doing>,
+}
+
+impl Tasks {
+    fn take(&mut self, event: &Moment, domain_of: impl Fn(u32) -> usize) {
+        match *event {
+            Moment::Task { vcpu, task } => {
+                if let Some(before) = self.of_vcpu.remove(&vcpu) {
+                    self.on.remove(&before);
+                }
+                if let Some(task) = task {
+                    let task = number_of_task(domain_of(vcpu) as u32, task);
+                    self.of_vcpu.insert(vcpu, task);
+                    self.on.insert(task, vcpu);
+                }
+            }
+            Moment::TaskSleep { domain, task, what } => {
+                let task = number_of_task(domain, task);
+                match what {
+                    SleepEvent::Begins => self.asleep.insert(task, Doing::Sleeps),
+                    SleepEvent::Wakes => self.asleep.insert(task, Doing::Wakes),
+                    SleepEvent::Returns => self.asleep.remove(&task),
+                };
+            }
+            _ => {}
+        }
+    }
+
+    /// What a vCPU or a task does.
+    fn doing(&self, vcpus: &[Doing], who: u32) -> Doing {
+        match (vcpus.get(who as usize), self.asleep.get(&who), self.on.get(&who)) {
+            (Some(doing), ..) | (_, Some(doing), _) => *doing,
+            (.., Some(vcpu)) => vcpus[*vcpu as usize],
+            (.., None) => Doing::Preempted,
+        }
+    }
 }
 
 /// Changes of the vCPUs' states, in order of time. A vCPU runs when the switch to it is complete.
@@ -69,22 +117,24 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
     let all_waited = waited(scenario, trace);
     let scenario = &overspin_workload::with_noise(scenario);
     let vcpus: usize = scenario.domains.iter().map(|d| d.vcpus as usize).sum();
-    let domain_of: Vec<usize> =
+    let domains: Vec<usize> =
         (0..).zip(&scenario.domains).flat_map(|(i, d)| vec![i; d.vcpus as usize]).collect();
+    let domain_of = |who: u32| domain_of(&domains, who);
     type Lock = (usize, u32);
     // The vCPUs that take each lock, from the last to the first.
     let mut takers: HashMap<Lock, Vec<u32>> = HashMap::new();
     for (_, event) in trace.iter().rev() {
-        if let Moment::LockAcquired { vcpu, lock, .. } = *event {
-            takers.entry((domain_of[vcpu as usize], lock)).or_default().push(vcpu);
+        if let Moment::LockAcquired { vcpu, lock, .. } = as_a_vcpu(event) {
+            takers.entry((domain_of(vcpu), lock)).or_default().push(vcpu);
         }
     }
     let mut changes = changes(scenario, trace).into_iter().peekable();
-    let mut doing = vec![Doing::Wants; vcpus];
+    let mut of_vcpus = vec![Doing::Wants; vcpus];
+    let mut tasks = Tasks::default();
     // The holder of each lock, with `true` while it is releasing the lock.
     let mut holders: HashMap<Lock, (u32, bool)> = HashMap::new();
     // The waiters of each lock, in order of arrival.
-    let mut waits: HashMap<Lock, Vec<(u32, [Picos; 6])>> = HashMap::new();
+    let mut waits: HashMap<Lock, Vec<(u32, [Picos; Cause::ALL.len()])>> = HashMap::new();
     let mut last = Picos::ZERO;
     let mut checked = 0;
     for ((at, event), waited) in trace.iter().zip(all_waited.iter().copied()) {
@@ -92,7 +142,9 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
             let to = changes.peek().map_or(*at, |c| c.0.min(*at));
             for (lock, waits) in &mut waits {
                 // A vCPU that is releasing the lock counts as holder only while it is descheduled.
-                let away = |v: u32| matches!(doing[v as usize], Doing::Wants | Doing::Wakes);
+                let doing = |who: u32| tasks.doing(&of_vcpus, who);
+                let away =
+                    |who| matches!(doing(who), Doing::Wants | Doing::Wakes | Doing::Preempted);
                 let holder = holders.get(lock).filter(|h| !h.1 || away(h.0)).map(|h| h.0);
                 let next = takers[lock].last().copied();
                 let front = match next {
@@ -100,14 +152,16 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
                     _ => waits.first().map_or(0, |w| w.0),
                 };
                 for (v, times) in waits {
-                    let cause = match (doing[*v as usize], holder) {
-                        (Doing::Wants, _) => Cause::OwnPreemption,
+                    let cause = match (doing(*v), holder) {
+                        (Doing::Wants | Doing::Preempted, _) => Cause::OwnPreemption,
                         (Doing::Wakes, _) => Cause::KickWake,
-                        (_, Some(h)) => match doing[h as usize] {
+                        (_, Some(h)) => match doing(h) {
+                            Doing::Preempted => Cause::HolderPreemptedByGuest,
                             Doing::Wants | Doing::Wakes => Cause::HolderPreempted,
                             Doing::Runs | Doing::Sleeps => Cause::HolderRunning,
                         },
-                        (_, None) => match doing[front as usize] {
+                        (_, None) => match doing(front) {
+                            Doing::Preempted => Cause::NextPreemptedByGuest,
                             Doing::Wants => Cause::NextPreempted,
                             Doing::Wakes | Doing::Sleeps => Cause::KickWake,
                             Doing::Runs => Cause::LineTransfer,
@@ -118,18 +172,19 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
             }
             last = to;
             match changes.next_if(|c| c.0 <= *at) {
-                Some((_, v, new)) => doing[v as usize] = new,
+                Some((_, v, new)) => of_vcpus[v as usize] = new,
                 None => break,
             }
         }
-        match *event {
+        tasks.take(event, domain_of);
+        match as_a_vcpu(event) {
             Moment::LockWait { vcpu, lock, .. } => {
-                let lock = (domain_of[vcpu as usize], lock);
+                let lock = (domain_of(vcpu), lock);
                 takers.entry(lock).or_default();
-                waits.entry(lock).or_default().push((vcpu, [Picos::ZERO; 6]));
+                waits.entry(lock).or_default().push((vcpu, [Picos::ZERO; Cause::ALL.len()]));
             }
             Moment::LockAcquired { vcpu, lock, .. } => {
-                let lock = (domain_of[vcpu as usize], lock);
+                let lock = (domain_of(vcpu), lock);
                 takers.get_mut(&lock).unwrap().pop();
                 holders.insert(lock, (vcpu, false));
                 if let Some(causes) = waited {
@@ -141,10 +196,10 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
                 }
             }
             Moment::LockReleased { vcpu, lock, .. } => {
-                holders.insert((domain_of[vcpu as usize], lock), (vcpu, true));
+                holders.insert((domain_of(vcpu), lock), (vcpu, true));
             }
             Moment::LockFreed { vcpu, lock, .. } => {
-                let lock = (domain_of[vcpu as usize], lock);
+                let lock = (domain_of(vcpu), lock);
                 if holders.get(&lock) == Some(&(vcpu, true)) {
                     holders.remove(&lock);
                 }
@@ -156,12 +211,15 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
 }
 
 /// Checks that sums, chains and worst waits of an outcome agree with each other.
-pub fn check_outcome(outcome: &Outcome) {
-    for d in &outcome.domains {
+pub fn check_outcome(scenario: &Scenario, outcome: &Outcome) {
+    for (asked, d) in scenario.domains.iter().zip(&outcome.domains) {
         for l in &d.locks {
             assert_eq!(l.wait_causes.total(), l.wait_total, "{}", l.name);
         }
-        let locks = WaitCauses::sum(d.locks.iter().map(|l| &l.wait_causes));
+        // The first lock is one of tasks, if they take it in user mode.
+        let loops = asked.workload.get::<LockLoop>();
+        let of_tasks = usize::from(loops.is_some_and(|w| w.mode == Mode::User));
+        let locks = WaitCauses::sum(d.locks[of_tasks..].iter().map(|l| &l.wait_causes));
         let vcpus = WaitCauses::sum(d.vcpus.iter().map(|v| &v.wait_causes));
         assert_eq!(vcpus, locks, "each wait is one vCPU's and one lock's");
     }
@@ -206,7 +264,7 @@ fn causes_are_those_that_the_trace_tells_for_every_lock() {
             let scenario = scenario(host(pcpus, scheduler), domains, 150 * MS);
             let (outcome, trace) = traced(&scenario, 1);
             check_causes(&scenario, &trace);
-            check_outcome(&outcome);
+            check_outcome(&scenario, &outcome);
         }
     }
 }
@@ -222,7 +280,7 @@ fn causes_are_those_that_the_trace_tells_of_a_kernel() {
         scenario.host.pause_loop_exiting = Some(PauseLoopExiting::default());
         let (outcome, trace) = traced(&scenario, 3);
         check_causes(&scenario, &trace);
-        check_outcome(&outcome);
+        check_outcome(&scenario, &outcome);
     }
 }
 
@@ -447,8 +505,9 @@ fn the_end_of_a_slice_is_told_with_who_came() {
     // Two vCPUs take turns on a pCPU: a waiter has not run since the other vCPU was dispatched.
     let work = LockLoop { fixed: true, ..lock_loop(2 * MS, Picos::ZERO) };
     let guest = tickless(2, "ticket", work);
-    let outcome = run(&scenario(host(1, "rr"), vec![guest], 2000 * MS), 1);
-    check_outcome(&outcome);
+    let scenario = scenario(host(1, "rr"), vec![guest], 2000 * MS);
+    let outcome = run(&scenario, 1);
+    check_outcome(&scenario, &outcome);
     assert_eq!(outcome.worst_waits.len(), 10);
     for w in &outcome.worst_waits {
         let away: Vec<_> = w.chain.iter().filter(|l| l.cause.is_some()).collect();

@@ -39,7 +39,7 @@ pub fn scenario(host: Host, domains: Vec<Domain>, limit: Picos) -> Scenario {
 
 /// An endless loop of one thread on each vCPU, with a random time outside and interrupts off.
 pub fn lock_loop(section: Picos, outside: Picos) -> LockLoop {
-    LockLoop { threads: 0, section, outside, fixed: false, irqs_off: true, count: 0 }
+    LockLoop { section, outside, ..LockLoop::default() }
 }
 
 /// One thread on each vCPU that computes without end, in items of 1 ms.

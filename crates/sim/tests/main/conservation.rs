@@ -3,7 +3,7 @@
 use crate::common::{
     crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced, waited,
 };
-use overspin_host::{Moment, VcpuState};
+use overspin_host::{LockEvent, Moment, VcpuState};
 use overspin_scenario::{Domain, Ending, MS, NS, Outcome, Picos, SEC, Scenario, US};
 use overspin_workload::LockLoop;
 use std::collections::HashMap;
@@ -135,27 +135,59 @@ struct LockSums {
     hold_max: Picos,
 }
 
+/// Numbers of tasks that take locks in user mode, where those of vCPUs are expected.
+const TASKS: u32 = 1 << 20;
+const TASKS_OF_DOMAIN: u32 = 1 << 10;
+
+pub fn number_of_task(domain: u32, task: u32) -> u32 {
+    TASKS + domain * TASKS_OF_DOMAIN + task
+}
+
+/// The domain of a vCPU or a task; `domains` are those of the vCPUs.
+pub fn domain_of(domains: &[usize], who: u32) -> usize {
+    match who.checked_sub(TASKS) {
+        Some(task) => (task / TASKS_OF_DOMAIN) as usize,
+        None => domains[who as usize],
+    }
+}
+
+/// What a task does at a lock of user mode, as if a vCPU did it; all other moments as they are.
+pub fn as_a_vcpu(moment: &Moment) -> Moment {
+    let Moment::TaskLock { domain, task, lock, what } = *moment else { return *moment };
+    let number = |task: u32| number_of_task(domain, task);
+    let vcpu = number(task);
+    match what {
+        LockEvent::Waits { holder, releasing } => {
+            Moment::LockWait { vcpu, lock, holder: holder.map(number), releasing }
+        }
+        LockEvent::Acquired { contended } => Moment::LockAcquired { vcpu, lock, contended },
+        LockEvent::Released { contended } => Moment::LockReleased { vcpu, lock, contended },
+        LockEvent::Freed { contended } => Moment::LockFreed { vcpu, lock, contended },
+    }
+}
+
 /// Checks that a lock has one holder at a time, that a vCPU waits for a lock once at a time, and that lock
 /// events agree with the outcome.
 pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Moment)]) {
-    let domain_of: Vec<usize> =
+    let domains: Vec<usize> =
         (0..).zip(&outcome.domains).flat_map(|(i, d)| vec![i; d.vcpus.len()]).collect();
+    let domain_of = |who: u32| domain_of(&domains, who);
     let mut told: HashMap<(usize, u32), LockSums> = HashMap::new();
     let mut waits = HashMap::new();
     let mut holds = HashMap::new();
     let mut all_waits: HashMap<(usize, u32), Vec<Picos>> = HashMap::new();
     for ((at, event), waited) in trace.iter().zip(waited(scenario, trace)) {
-        match *event {
+        match as_a_vcpu(event) {
             // Noise takes the locks of its runqueues, which the outcome does not list.
             Moment::LockWait { vcpu, .. }
             | Moment::LockAcquired { vcpu, .. }
             | Moment::LockReleased { vcpu, .. }
-                if vcpu as usize >= domain_of.len() => {}
+                if (domains.len()..TASKS as usize).contains(&(vcpu as usize)) => {}
             Moment::LockWait { vcpu, lock, .. } => {
                 assert_eq!(waits.insert((vcpu, lock), at), None, "waits once at a time");
             }
             Moment::LockAcquired { vcpu, lock, .. } => {
-                let id = (domain_of[vcpu as usize], lock);
+                let id = (domain_of(vcpu), lock);
                 assert_eq!(holds.insert(id, (vcpu, at)), None, "one holder at a time");
                 let t = told.entry(id).or_default();
                 t.acquisitions += 1;
@@ -169,7 +201,7 @@ pub fn check_locks(scenario: &Scenario, outcome: &Outcome, trace: &[(Picos, Mome
                 }
             }
             Moment::LockReleased { vcpu, lock, .. } => {
-                let id = (domain_of[vcpu as usize], lock);
+                let id = (domain_of(vcpu), lock);
                 let (holder, since) = holds.remove(&id).expect("released by its holder");
                 assert_eq!(holder, vcpu);
                 let t = told.entry(id).or_default();

@@ -26,3 +26,4 @@ mod several;
 mod shares;
 mod stream;
 mod ticks;
+mod user_mode;

@@ -7,9 +7,9 @@ use overspin_host::Refused;
 use overspin_scenario::{
     Change, Costs, DirectedYieldRules, Domain, Ending, Event, HaltPolling, Host, Kernel, MS, NS,
     Noise, NoisePlacement, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, Pool,
-    PreemptionNotification, Scenario, Settings, US, Workloads,
+    Preemption, PreemptionNotification, Scenario, Settings, US, Workloads,
 };
-use overspin_workload::{BurnWait, Distribution, LockLoop};
+use overspin_workload::{BurnWait, Distribution, LockLoop, Mode};
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -26,10 +26,21 @@ fn distribution() -> impl Strategy<Value = Distribution> {
 }
 
 fn workload() -> impl Strategy<Value = Workloads> {
-    let loops = (0..6_u32, upto(20 * US), upto(100 * US), any::<bool>(), any::<bool>(), 0..40_u64)
-        .prop_map(|(threads, section, outside, fixed, irqs_off, count)| {
-            Workloads::from(LockLoop { threads, section, outside, fixed, irqs_off, count })
-        });
+    let mode = prop::sample::select(Mode::ALL.to_vec());
+    let loops =
+        (0..6_u32, upto(20 * US), upto(100 * US), any::<bool>(), (mode, any::<bool>()), 0..40_u64)
+            .prop_map(|(threads, section, outside, fixed, (mode, irqs_off), count)| {
+                let irqs_off = irqs_off && mode == Mode::Kernel;
+                Workloads::from(LockLoop {
+                    threads,
+                    section,
+                    outside,
+                    fixed,
+                    mode,
+                    irqs_off,
+                    count,
+                })
+            });
     let burns =
         (0..6_u32, times(NS..3 * MS), upto(3 * MS), 0..10_u64, distribution(), distribution())
             .prop_map(|(threads, burn, wait, count, burn_distribution, wait_distribution)| {
@@ -48,16 +59,22 @@ fn workload() -> impl Strategy<Value = Workloads> {
 fn guest() -> impl Strategy<Value = Domain> {
     let locks: Vec<_> = overspin_locks::infos().iter().map(|i| i.name).collect();
     let hz = prop::sample::select(vec![0, 100, 1000, 10_000]);
+    let preemption = prop::sample::select(Preemption::ALL.to_vec());
     (
         (1..5_u32, prop::sample::select(locks), workload()),
-        (hz, 1..2000_u32, 0..3_u32, prop::option::of(0..3000_u32)),
+        ((hz, preemption), 1..2000_u32, 0..3_u32, prop::option::of(0..3000_u32)),
     )
-        .prop_map(|((vcpus, lock, workload), (hz, weight, cap, spin_budget))| Domain {
-            weight,
-            cap: cap * 40,
-            spin_budget,
-            kernel: Kernel { hz, ..Kernel::default() },
-            ..domain(vcpus, lock, workload)
+        .prop_map(|((vcpus, lock, workload), ((hz, preemption), weight, cap, spin_budget))| {
+            // Without ticks a task that spins in user mode never leaves its vCPU to the holder.
+            let spins = workload.get::<LockLoop>().is_some_and(|w| w.mode == Mode::User);
+            let hz = if spins { hz.max(100) } else { hz };
+            Domain {
+                weight,
+                cap: cap * 40,
+                spin_budget,
+                kernel: Kernel { hz, preemption, ..Kernel::default() },
+                ..domain(vcpus, lock, workload)
+            }
         })
 }
 
@@ -232,7 +249,7 @@ proptest! {
         prop_assert!(matches!(outcome.ending, Ending::Finished | Ending::Limit));
         check_times(&outcome);
         check_locks(&scenario, &outcome, &trace);
-        check_outcome(&outcome);
+        check_outcome(&scenario, &outcome);
         // A trace does not show when halt polling begins, nor which vCPUs a pause keeps from waking.
         if scenario.host.halt_polling.is_none() && scenario.events.is_empty() {
             check_causes(&scenario, &trace);
@@ -260,7 +277,7 @@ proptest! {
         check_times(&outcome);
         check_scheduling(&outcome, &trace);
         check_locks(&scenario, &outcome, &trace);
-        check_outcome(&outcome);
+        check_outcome(&scenario, &outcome);
         // A trace does not show when halt polling begins, nor which vCPUs a pause keeps from waking.
         if scenario.host.halt_polling.is_none() && scenario.events.is_empty() {
             check_causes(&scenario, &trace);

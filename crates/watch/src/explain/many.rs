@@ -3,7 +3,7 @@
 use super::{main_cause, meaning, shares};
 use overspin_report::{Block, MOST_LINES, seconds, share};
 use overspin_runs::record::{Record, Run};
-use overspin_runs::run::causes::{grid, row};
+use overspin_runs::run::causes::{compact, grid, row};
 use overspin_scenario::{Ending, Picos, Scenario};
 use std::cmp::Reverse;
 
@@ -71,7 +71,7 @@ pub fn many(record: &Record) -> Vec<Block> {
         let part = share(causes.total(), run.vcpu_time.unwrap_or_default());
         row(&mut table, [name(record, run), seconds(causes.total()), part], causes);
     }
-    blocks.push(Block::Grid(table));
+    blocks.push(Block::Grid(compact(table)));
     if runs.len() > MOST_LINES {
         let text = format!("Shown are the {MOST_LINES} that waited most, of {}.", runs.len());
         blocks.push(Block::Text(text));

@@ -18,9 +18,9 @@ pub(crate) use waits::why;
 
 use overspin_report::{Block, Grid, MOST_LINES, micros, seconds, share};
 use overspin_runs::catalog::catalog;
-use overspin_runs::run::causes::{grid, row};
+use overspin_runs::run::causes::{compact, grid, row};
 use overspin_scenario::{
-    Cause, DomainOutcome, Ending, Outcome, Picos, Scenario, VcpuId, WaitCauses,
+    Cause, DomainOutcome, Ending, LongWait, Outcome, Picos, Scenario, VcpuId, WaitCauses,
 };
 
 /// Most locks in a table.
@@ -43,6 +43,14 @@ fn meaning(cause: Cause) -> &'static str {
             "The lock was free, but kept for a waiter that was off its CPU (lock-waiter preemption): the \
              price of first come, first served when vCPUs outnumber CPUs. A lock that others may take, \
              or whose waiters sleep and are woken in turn, does not pay this price."
+        }
+        Cause::HolderPreemptedByGuest => {
+            "The guest ran another task in place of the holder: the lock is one of a program, and there are more threads \
+             than vCPUs. Fewer threads, or waiters that sleep, leave the holder its vCPU."
+        }
+        Cause::NextPreemptedByGuest => {
+            "The lock was free, but kept for a task in place of which the guest ran another one: the price of first come, \
+             first served when threads outnumber vCPUs. A lock that others may take does not pay it."
         }
         Cause::KickWake => {
             "The next holder slept, and had to be woken and to get a CPU. If waiters spin longer before they \
@@ -88,6 +96,17 @@ impl Names<'_> {
 
     fn vcpu(&self, v: VcpuId) -> String {
         format!("{}/v{}", self.domain(v.domain), v.vcpu)
+    }
+
+    /// One that waits for a lock, holds it, or is absent: a vCPU, or a task.
+    fn waiter(&self, wait: &LongWait, number: u32) -> String {
+        let domain = wait.domain;
+        if !wait.of_tasks {
+            return self.vcpu(VcpuId { domain, vcpu: number });
+        }
+        let tasks = self.outcome.domains.get(domain as usize).map(|d| &d.tasks);
+        let name = tasks.and_then(|t| t.get(number as usize)).map_or("?", |t| &t.name);
+        format!("{}/{name}", self.domain(domain))
     }
 
     fn lock(&self, domain: u32, lock: u32) -> &str {
@@ -199,12 +218,17 @@ fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>)
             blocks.push(Block::Text(format!("{}: {}", cause.words(), meaning(cause))));
         }
         let time = all.of(cause);
+        if cause as usize >= Cause::OF_ANY_LOCK && time == Picos::ZERO {
+            continue;
+        }
         causes.row([cause.words().into(), seconds(time), share(time, all.total())]);
     }
     causes.row(["all".into(), seconds(all.total()), share(all.total(), all.total())]);
     blocks.push(Block::Grid(causes));
-    blocks.push(Block::Grid(top_locks(domain, all.total())));
-    blocks.push(Block::Grid(vcpus(domain)));
+    blocks.push(Block::Grid(compact(top_locks(domain, all.total()))));
+    if domain.vcpus.iter().any(|v| v.wait_causes.total() > Picos::ZERO) {
+        blocks.push(Block::Grid(compact(vcpus(domain))));
+    }
 }
 
 fn top_locks(domain: &DomainOutcome, all: Picos) -> Grid {

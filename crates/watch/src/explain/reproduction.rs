@@ -4,7 +4,7 @@ use super::{main_cause, meaning, shares};
 use overspin_record::{Compared, Grade, Judged};
 use overspin_report::{Block, MOST_LINES, seconds, short};
 use overspin_runs::record::{Experiment, Record, Run};
-use overspin_runs::run::causes::{grid, row};
+use overspin_runs::run::causes::{compact, grid, row};
 use overspin_scenario::{Ending, Picos, WaitCauses};
 
 /// Most configurations that are listed under a claim: a claim may refer to all of them.
@@ -214,7 +214,7 @@ fn waits(configurations: &[Configuration<'_>]) -> Vec<Block> {
             "Times are in simulated seconds, summed over all runs of a configuration and all locks of the guests."
                 .into(),
         ),
-        Block::Grid(grid),
+        Block::Grid(compact(grid)),
     ];
     if with.len() > MOST_LINES {
         let text = format!("Shown are the first {MOST_LINES} of {} configurations.", with.len());

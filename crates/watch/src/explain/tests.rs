@@ -87,6 +87,7 @@ fn a_chain_names_who_was_away_and_why() {
         lock: 0,
         since: MS,
         time: causes.total(),
+        of_tasks: false,
         finished: false,
         holder: Some(1),
         acquisitions: 3,

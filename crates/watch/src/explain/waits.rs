@@ -2,7 +2,7 @@
 
 use super::{Names, shares};
 use overspin_report::Block;
-use overspin_scenario::{Cause, Decision, Link, LongWait, NS, Picos, VcpuId, Why};
+use overspin_scenario::{Cause, Decision, Link, LongWait, NS, Picos, Why};
 use std::fmt::Write;
 
 /// Milliseconds, to the microsecond.
@@ -12,6 +12,9 @@ fn millis(time: Picos) -> String {
 
 /// The decision that took a vCPU off its pCPU, in words.
 fn decision(d: &Decision, names: &Names<'_>) -> String {
+    if d.why == Why::Guest {
+        return format!("since {} ms: {}", millis(d.at), why(d.why));
+    }
     let came = match d.by {
         Some(by) => format!("{} came on pCPU {}", names.vcpu(by), d.pcpu),
         None => format!("pCPU {} fell idle", d.pcpu),
@@ -30,12 +33,13 @@ pub(crate) fn why(why: Why) -> &'static str {
         Why::Migration => "to another pCPU",
         Why::Paused => "paused by the administrator",
         Why::Scheduler => "the scheduler's choice",
+        Why::Guest => "the guest runs another task",
     }
 }
 
 /// A part of the chain in words; `first` if no other vCPU has had the lock since the beginning of the wait.
 fn link(link: &Link, first: bool, wait: &LongWait, names: &Names<'_>) -> String {
-    let vcpu = |v: u32| names.vcpu(VcpuId { domain: wait.domain, vcpu: v });
+    let vcpu = |v: u32| names.waiter(wait, v);
     let Some((cause, who)) = link.cause.zip(link.vcpu) else {
         let text = match (link.acquisitions, wait.holder.filter(|_| first)) {
             (0, Some(holder)) => format!("{} holds the lock and runs", vcpu(holder)),
@@ -54,6 +58,13 @@ fn link(link: &Link, first: bool, wait: &LongWait, names: &Names<'_>) -> String 
         Cause::NextPreempted => {
             format!("the lock is free and kept for {}, which is off its pCPU", vcpu(who))
         }
+        Cause::HolderPreemptedByGuest => format!("{}, the holder, is off its vCPU", vcpu(who)),
+        Cause::NextPreemptedByGuest => {
+            format!("the lock is free and kept for {}, which is off its vCPU", vcpu(who))
+        }
+        Cause::OwnPreemption if wait.of_tasks => {
+            "is off its own vCPU, or that is off its pCPU".into()
+        }
         Cause::OwnPreemption => "is off its own pCPU".into(),
         Cause::KickWake if own => {
             "sleeps although it could have the lock, or is woken and has no pCPU yet".into()
@@ -69,7 +80,7 @@ fn link(link: &Link, first: bool, wait: &LongWait, names: &Names<'_>) -> String 
 
 /// Tells the story of a wait.
 pub(super) fn story(number: usize, wait: &LongWait, names: &Names<'_>, blocks: &mut Vec<Block>) {
-    let who = names.vcpu(VcpuId { domain: wait.domain, vcpu: wait.vcpu });
+    let who = names.waiter(wait, wait.vcpu);
     let got = if wait.finished { "" } else { ", but had not got it when the run ended" };
     blocks.push(Block::Text(format!(
         "{number}. {who} waited {} ms for {}{got}: {}.",
@@ -90,11 +101,9 @@ pub(super) fn story(number: usize, wait: &LongWait, names: &Names<'_>, blocks: &
         );
         passed += part.acquisitions;
     }
-    let _ = writeln!(
-        lines,
-        "  in the trace: ts {}, dur {}, thread {who}",
-        wait.since / NS,
-        wait.time / NS
-    );
+    if !wait.of_tasks {
+        let (since, time) = (wait.since / NS, wait.time / NS);
+        let _ = writeln!(lines, "  in the trace: ts {since}, dur {time}, thread {who}");
+    }
     blocks.push(Block::Lines(lines));
 }

@@ -196,6 +196,8 @@ impl Recorder {
             | Moment::Interrupt { .. }
             | Moment::InterruptEnds { .. }
             | Moment::LockFreed { .. }
+            | Moment::TaskLock { .. }
+            | Moment::TaskSleep { .. }
             | Moment::Task { .. } => {}
         }
     }
