@@ -42,7 +42,7 @@ impl TraceHash {
         let what = match *moment {
             Moment::LockAcquired { vcpu, lock, .. } => two(vcpu, lock),
             Moment::TaskLock { domain, task, lock, what: LockEvent::Acquired { .. } } => {
-                two(domain << 18 ^ task, lock) | 1 << 43
+                two(u32::from(domain) << 16 ^ task, lock) | 1 << 43
             }
             Moment::Switch { pcpu, next, .. } => two(pcpu, next.unwrap_or(NONE)),
             Moment::Task { vcpu, task } => two(vcpu, task.unwrap_or(NONE)) | 1 << 63,

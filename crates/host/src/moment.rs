@@ -220,8 +220,8 @@ pub enum Moment {
     },
     /// Something happens at a lock that tasks take in user mode.
     TaskLock {
-        /// Index of the domain.
-        domain: u32,
+        /// Index of the domain. With 16 bits no moment is larger than one without tasks.
+        domain: u16,
         /// The task.
         task: u32,
         /// The lock.
@@ -232,7 +232,7 @@ pub enum Moment {
     /// A task sleeps in a wait for a lock.
     TaskSleep {
         /// Index of the domain.
-        domain: u32,
+        domain: u16,
         /// The task.
         task: u32,
         /// What happens.
@@ -334,6 +334,9 @@ impl Interest {
         self.0 & other.0 != 0
     }
 }
+
+// A world copies a moment for each event at a lock.
+const _: () = assert!(size_of::<Moment>() == 24);
 
 /// A moment and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

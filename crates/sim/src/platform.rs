@@ -1,6 +1,7 @@
 //! The simulated [`Platform`]: cells whose operations cost time, and the CPU operations of a guest.
 
 use crate::engine::{Engine, engine};
+use crate::guest::TaskRef;
 use crate::memory::Access;
 use crate::watchers::Watch;
 use overspin_host::block::Block;
@@ -141,6 +142,13 @@ macro_rules! sim_cell {
     )*};
 }
 
+/// The number of a task as the CPU of a lock of user mode: see `MakeBank::cpus`.
+#[cold]
+#[inline(never)]
+fn cpu_of(task: TaskRef) -> CpuId {
+    (engine().guest(task.guest).vcpus + task.number()) as usize
+}
+
 impl Engine {
     /// The latch of the code that runs: its vCPU's, or in user mode its task's.
     fn latch<T>(&self, of: impl FnOnce(&Cell<bool>) -> T) -> T {
@@ -172,12 +180,12 @@ impl Platform for SimPlatform {
     ) -> SimSlots<T> {
         SimSlots(engine().machine.memory.place_array(len, init))
     }
+    #[inline]
     fn cpu_id() -> CpuId {
         let engine = engine();
         match engine.user_task() {
             None => engine.cpu().index as usize,
-            // See `MakeBank::cpus`.
-            Some(task) => (engine.guest(task.guest).vcpus + task.number()) as usize,
+            Some(task) => cpu_of(task),
         }
     }
     fn relax() {

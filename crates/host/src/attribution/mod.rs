@@ -184,24 +184,8 @@ impl Attribution {
             Moment::LockAcquired { vcpu, lock, contended: true } => {
                 return self.acquired::<TELL>(at, vcpu, lock);
             }
-            Moment::LockReleased { vcpu, lock, contended: true } => {
-                let domain = self.vcpus[vcpu as usize].domain;
-                let lock = lock_of(&mut self.locks, domain, lock);
-                // Another vCPU may have told already that it has taken it.
-                if lock.contended && lock.holder == vcpu {
-                    lock.clock().release(&self.waits, at);
-                }
-            }
-            Moment::LockFreed { vcpu, lock, contended: true } => {
-                let v = &mut self.vcpus[vcpu as usize];
-                let lock = lock_of(&mut self.locks, v.domain, lock);
-                // Another vCPU may have taken it by now.
-                if lock.contended && lock.holder == vcpu {
-                    lock.holder = NONE;
-                    v.holds_up -= 1;
-                    lock.clock().released(&self.waits, at);
-                }
-            }
+            Moment::LockReleased { vcpu, lock, contended: true } => self.releases(at, vcpu, lock),
+            Moment::LockFreed { vcpu, lock, contended: true } => self.freed(at, vcpu, lock),
             Moment::LockWait { vcpu, lock, holder, releasing } => {
                 self.wait_begins(at, vcpu, lock, (holder.unwrap_or(NONE), releasing));
             }
@@ -233,7 +217,7 @@ impl Attribution {
             Moment::Returns { vcpu } => self.does(at, vcpu, Doing::Runs),
             Moment::Task { vcpu, task } => self.switches(at, vcpu, task),
             Moment::TaskSleep { domain, task, what } => {
-                let e = self.task(at, domain, task);
+                let e = self.task(at, domain.into(), task);
                 let doing = match what {
                     SleepEvent::Begins => Doing::Sleeps,
                     SleepEvent::Wakes => Doing::Wakes,
@@ -242,21 +226,7 @@ impl Attribution {
                 self.does(at, e, doing);
             }
             Moment::TaskLock { domain, task, lock, what } => {
-                let vcpu = self.task(at, domain, task);
-                let same = match what {
-                    LockEvent::Waits { holder, releasing } => {
-                        let holder = holder.map(|h| self.task(at, domain, h));
-                        Moment::LockWait { vcpu, lock, holder, releasing }
-                    }
-                    LockEvent::Acquired { contended } => {
-                        Moment::LockAcquired { vcpu, lock, contended }
-                    }
-                    LockEvent::Released { contended } => {
-                        Moment::LockReleased { vcpu, lock, contended }
-                    }
-                    LockEvent::Freed { contended } => Moment::LockFreed { vcpu, lock, contended },
-                };
-                return self.follow::<TELL>(at, &same);
+                return self.task_locks::<TELL>(at, (domain.into(), task), lock, what);
             }
             Moment::LockAcquired { .. }
             | Moment::LockReleased { .. }
@@ -274,6 +244,55 @@ impl Attribution {
             | Moment::Change { .. } => {}
         }
         None
+    }
+
+    /// A task does something at a lock of user mode: the same as a vCPU at one of the kernel.
+    #[inline(never)]
+    fn task_locks<const TELL: bool>(
+        &mut self,
+        at: Picos,
+        (domain, task): (u32, u32),
+        lock: u32,
+        what: LockEvent,
+    ) -> Option<WaitCauses> {
+        let who = self.task(at, domain, task);
+        match what {
+            LockEvent::Waits { holder, releasing } => {
+                let holder = holder.map_or(NONE, |h| self.task(at, domain, h));
+                self.wait_begins(at, who, lock, (holder, releasing));
+            }
+            LockEvent::Acquired { contended: true } => {
+                return self.acquired::<TELL>(at, who, lock);
+            }
+            LockEvent::Released { contended: true } => self.releases(at, who, lock),
+            LockEvent::Freed { contended: true } => self.freed(at, who, lock),
+            LockEvent::Acquired { .. } | LockEvent::Released { .. } | LockEvent::Freed { .. } => {}
+        }
+        None
+    }
+
+    /// `vcpu` begins to release a lock that others wait for.
+    #[inline]
+    fn releases(&mut self, at: Picos, vcpu: u32, lock: u32) {
+        let domain = self.vcpus[vcpu as usize].domain;
+        let lock = lock_of(&mut self.locks, domain, lock);
+        // Another vCPU may have told already that it has taken it.
+        if lock.contended && lock.holder == vcpu {
+            lock.clock().release(&self.waits, at);
+        }
+    }
+
+    /// `vcpu` has finished releasing a lock that others wait for.
+    #[inline]
+    fn freed(&mut self, at: Picos, vcpu: u32, lock: u32) {
+        let v = &mut self.vcpus[vcpu as usize];
+        let lock = lock_of(&mut self.locks, v.domain, lock);
+        // Another vCPU may have taken it by now.
+        if lock.contended && lock.holder == vcpu {
+            lock.holder = NONE;
+            v.holds_up -= 1;
+            lock.clock().released(&self.waits, at);
+        }
     }
 
     /// The number of a task among vCPUs and tasks, which it gets when it first takes a lock in user mode.

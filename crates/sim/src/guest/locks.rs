@@ -113,7 +113,8 @@ impl Counters {
 /// Tells what the current task does at lock `i`, which it takes in user mode.
 fn tell(engine: &Engine, i: usize, what: LockEvent) {
     let task = engine.cpu().task.get();
-    let (domain, task) = (task.guest, task.number());
+    // More domains than 16 bits count do not fit the vCPUs of a scenario.
+    let (domain, task) = (task.guest as u16, task.number());
     engine.tell(Moment::TaskLock { domain, task, lock: i as u32, what });
 }
 

@@ -35,7 +35,7 @@ impl Guest {
             let holder = (holder != NONE).then_some(holder & !USER);
             let releasing = holder.is_some_and(|h| self.releases(engine, h) == lock);
             let what = LockEvent::Waits { holder, releasing };
-            let (domain, task) = (self.id, waiter.number());
+            let (domain, task) = (self.id as u16, waiter.number());
             engine.tell(Moment::TaskLock { domain, task, lock, what });
             return;
         }

@@ -92,7 +92,7 @@ impl Guest {
     }
 
     fn tell_sleep(&self, engine: &Engine, task: TaskRef, what: SleepEvent) {
-        engine.tell(Moment::TaskSleep { domain: self.id, task: task.number(), what });
+        engine.tell(Moment::TaskSleep { domain: self.id as u16, task: task.number(), what });
     }
 
     /// Wakes a task that parks, or keeps it from doing so; `None`: the call finds nobody.

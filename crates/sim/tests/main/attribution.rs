@@ -48,7 +48,7 @@ impl Tasks {
                 }
             }
             Moment::TaskSleep { domain, task, what } => {
-                let task = number_of_task(domain, task);
+                let task = number_of_task(domain.into(), task);
                 match what {
                     SleepEvent::Begins => self.asleep.insert(task, Doing::Sleeps),
                     SleepEvent::Wakes => self.asleep.insert(task, Doing::Wakes),

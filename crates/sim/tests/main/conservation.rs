@@ -154,7 +154,7 @@ pub fn domain_of(domains: &[usize], who: u32) -> usize {
 /// What a task does at a lock of user mode, as if a vCPU did it; all other moments as they are.
 pub fn as_a_vcpu(moment: &Moment) -> Moment {
     let Moment::TaskLock { domain, task, lock, what } = *moment else { return *moment };
-    let number = |task: u32| number_of_task(domain, task);
+    let number = |task: u32| number_of_task(domain.into(), task);
     let vcpu = number(task);
     match what {
         LockEvent::Waits { holder, releasing } => {
