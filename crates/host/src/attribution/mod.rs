@@ -49,6 +49,8 @@ struct Vcpu {
     /// Whether it is part of the host's noise.
     is_noise: bool,
     doing: Doing,
+    /// A task: it sleeps, or was woken and has not returned from that, whatever its vCPU does.
+    asleep: bool,
     /// Its innermost wait for a lock, `NONE` if it does not wait.
     wait: u32,
     /// Number of contended locks of its guest that it holds or is releasing.
@@ -77,6 +79,7 @@ impl Vcpu {
             is_noise,
             // A vCPU that comes up wants to run.
             doing: Doing::Wants,
+            asleep: false,
             wait: NONE,
             holds_up: 0,
             decision: None,
@@ -223,6 +226,7 @@ impl Attribution {
                     SleepEvent::Wakes => Doing::Wakes,
                     SleepEvent::Returns => Doing::Runs,
                 };
+                self.vcpus[e as usize].asleep = what != SleepEvent::Returns;
                 self.does(at, e, doing);
             }
             Moment::TaskLock { domain, task, lock, what } => {
@@ -323,21 +327,16 @@ impl Attribution {
         let Vcpu { domain, doing, decision, .. } = self.vcpus[vcpu as usize];
         let number = |task: Option<u32>| self.tasks.get(&(domain, task?)).copied();
         let (out, comes) = (number(before), number(task));
-        if let Some(out) = out.filter(|e| !self.sleeps(*e)) {
+        if let Some(out) = out.filter(|e| !self.vcpus[*e as usize].asleep) {
             let by = comes.unwrap_or(NONE);
             self.vcpus[out as usize].decision =
                 Some(Descheduled { at, pcpu: NONE, by, why: Why::Guest });
             self.does(at, out, Doing::Wants);
         }
-        if let Some(comes) = comes.filter(|e| !self.sleeps(*e)) {
+        if let Some(comes) = comes.filter(|e| !self.vcpus[*e as usize].asleep) {
             self.vcpus[comes as usize].decision = decision;
             self.does(at, comes, doing);
         }
-    }
-
-    /// Whether a task sleeps, or was woken and has not returned from that.
-    fn sleeps(&self, task: u32) -> bool {
-        matches!(self.vcpus[task as usize].doing, Doing::Sleeps | Doing::Wakes)
     }
 
     /// The code on `vcpu` starts to wait for `lock` of its guest.
@@ -436,7 +435,7 @@ impl Attribution {
         let task = self.current.get(vcpu as usize).copied().flatten();
         let Vcpu { domain, decision, .. } = self.vcpus[vcpu as usize];
         let task = task.and_then(|task| self.tasks.get(&(domain, task)).copied());
-        if let Some(e) = task.filter(|e| !self.sleeps(*e)) {
+        if let Some(e) = task.filter(|e| !self.vcpus[*e as usize].asleep) {
             self.vcpus[e as usize].decision = decision;
             self.does(at, e, doing);
         }
@@ -563,7 +562,9 @@ impl Attribution {
                 unlisted += a.time();
                 continue;
             }
-            let to = (a.since, a.acquisitions.0);
+            // An absence may begin before the last one ended; an acquisition counts once.
+            let taken = (a.acquisitions.0.max(from.1), a.acquisitions.1.max(from.1));
+            let to = (a.since, taken.0);
             if to != from {
                 links.push(between(from, to, core::mem::take(&mut unlisted)));
             }
@@ -578,10 +579,10 @@ impl Attribution {
                     by: (d.by != NONE).then(|| self.vcpu_id(d.by)),
                     why: d.why,
                 }),
-                acquisitions: a.acquisitions.1 - a.acquisitions.0,
+                acquisitions: taken.1 - taken.0,
                 unlisted: Picos::ZERO,
             });
-            from = (a.until, a.acquisitions.1);
+            from = (a.until, taken.1);
         }
         if end != from {
             links.push(between(from, end, unlisted));

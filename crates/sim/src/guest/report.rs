@@ -7,7 +7,7 @@ use crate::memory::NONE;
 use crate::vcpu::{Op, Vcpu};
 use overspin_host::{LockEvent, Moment};
 use overspin_sched::RunState;
-use overspin_workload::run_queue_lock;
+use overspin_workload::{Mode, run_queue_lock};
 
 impl Guest {
     /// Counts a slow path at the lock for which the current vCPU waits.
@@ -31,7 +31,10 @@ impl Guest {
     /// The current vCPU, `v`, begins to wait for a lock.
     pub(crate) fn waits_for(&self, engine: &Engine, v: &Vcpu, lock: u32) {
         let holder = self.bank.waits(lock as usize);
-        if let Some(waiter) = engine.user_task() {
+        // Not `user_task`: a handler that interrupts the task, and spins in a release, makes the task wait. Handlers
+        // themselves take the locks of run queues only.
+        let waiter = v.task.get();
+        if waiter.mode.get() == Mode::User && (lock as usize) < self.named_locks.len() {
             let holder = (holder != NONE).then_some(holder & !USER);
             let releasing = holder.is_some_and(|h| self.releases(engine, h) == lock);
             let what = LockEvent::Waits { holder, releasing };
