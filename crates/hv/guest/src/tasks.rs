@@ -46,6 +46,8 @@ struct Vcpu {
     /// The stack pointer of its loop, while a task runs.
     rest: Cell<usize>,
     task: Cell<Option<Box<Task>>>,
+    /// The CPU time of this vCPU up to which it has been added to its tasks.
+    charged: Cell<u64>,
     wants: Cell<Wants>,
 }
 
@@ -261,13 +263,14 @@ impl World {
 
     /// Runs a task until it gives the vCPU back.
     fn dispatch(&self, id: usize, mut task: Box<Task>) {
-        let (vcpu, since) = (&self.vcpus[id], cpu::cpu_time());
+        let vcpu = &self.vcpus[id];
+        vcpu.charged.set(cpu::cpu_time());
         let rest = task.rest;
         let stats = task.stats;
         vcpu.task.set(Some(task));
         // SAFETY: `rest` is what the task, which no vCPU runs, left when it began or last gave its vCPU back.
         unsafe { switch(vcpu.rest.as_ptr(), rest) };
-        TaskStats::add(&stats.cpu, cpu::cpu_time().saturating_sub(since));
+        self.charge(stats);
         task = vcpu
             .task
             .take()
@@ -287,6 +290,12 @@ impl World {
                 }
             }),
         }
+    }
+
+    /// Adds to the task that runs on this vCPU the CPU time since the last time.
+    fn charge(&self, stats: &TaskStats) {
+        let (charged, now) = (&self.vcpus[cpu::id()].charged, cpu::cpu_time());
+        TaskStats::add(&stats.cpu, now.saturating_sub(charged.replace(now)));
     }
 
     /// Gives this vCPU back to its loop. Returns when some vCPU runs the task again.
@@ -336,6 +345,8 @@ extern "C" fn begin_task(begin: usize) -> ! {
     let task = env::Task { world, number, awaited, vcpus };
     task.stats().begun.store(1, Ordering::Relaxed);
     program(&task);
+    // Before anybody can know that it has ended: the end of the last task is the end of the run.
+    world.charge(task.stats());
     task.stats().ended.store(cpu::now() + 1, Ordering::Relaxed);
     if awaited && world.left.fetch_sub(1, Ordering::AcqRel) == 1 {
         cpu::hypercall(port::SHUTDOWN, 0);
