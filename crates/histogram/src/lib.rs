@@ -77,6 +77,16 @@ impl Histogram {
         }
     }
 
+    /// The durations that an earlier copy of it did not have.
+    #[must_use]
+    pub fn since(mut self, before: &Self) -> Self {
+        for (now, then) in self.counts.iter_mut().zip(&before.counts) {
+            *now = now.saturating_sub(*then);
+        }
+        self.count = self.counts.iter().sum();
+        self
+    }
+
     /// Number of durations.
     #[must_use]
     pub const fn count(&self) -> u64 {
@@ -136,6 +146,14 @@ mod tests {
         }
         assert_eq!((from, bucket(u64::MAX)), (0, 7423));
         assert_eq!((BUCKETS, upper_end(BUCKETS - 1)), (35 * PER_OCTAVE, (1 << 41) - 1));
+    }
+
+    #[test]
+    fn what_came_later_is_the_rest() {
+        let (first, later) = ([3, 700, 3], [5, 3, 1_000_000]);
+        let all: Vec<u64> = first.into_iter().chain(later).collect();
+        assert_eq!(of(&all).since(&of(&first)), of(&later));
+        assert_eq!(of(&first).since(&of(&first)).count(), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!   outcome. [`Ignored`]: the keys that a world ignores.
 //! - [`Moment`] and [`Observer`]: the single stream of what happens. [`TraceHash`] and [`Attribution`]
 //!   are observers; so are traces and live views.
+//! - [`Curve`]: how much work each domain has done, over time.
 //! - [`block`]: when a blocked vCPU continues; [`halt_polling`]: when it polls on its pCPU first.
 //! - [`pause_loop`], [`directed_yield`]: when a spinning vCPU exits, and which vCPU runs instead.
 //! - [`notification`]: windows in which a vCPU may finish its critical sections before it is preempted.
@@ -21,6 +22,7 @@ extern crate alloc;
 pub mod admin;
 mod attribution;
 pub mod block;
+mod curve;
 pub mod directed_yield;
 pub mod halt_polling;
 mod hash;
@@ -36,6 +38,7 @@ mod windows;
 mod world;
 
 pub use attribution::Attribution;
+pub use curve::Curve;
 pub use hash::TraceHash;
 pub use ignored::Ignored;
 pub use moment::{Interest, LockEvent, Moment, Observer, SleepEvent, Timed, VcpuState, WindowEnd};
@@ -45,4 +48,4 @@ pub use why::{Doing, Leaving, why};
 pub use world::{Cancel, Refused, World, run};
 
 /// Version of the model. It changes whenever a change alters simulated results.
-pub const MODEL_VERSION: u32 = 2;
+pub const MODEL_VERSION: u32 = 3;

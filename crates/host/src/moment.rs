@@ -213,6 +213,8 @@ pub enum Moment {
         /// The kicked vCPU.
         to: u32,
     },
+    /// The warm-up is over: from now on, everything counts.
+    Counts,
     /// The administrator carried out an event.
     Change {
         /// Index of the event in the scenario.
@@ -268,6 +270,7 @@ impl Moment {
             }
             Self::LockAcquired { contended: false, .. } => Interest::LOCKS.and(Interest::HASH),
             Self::LockReleased { .. } | Self::LockFreed { .. } => Interest::LOCKS,
+            Self::Counts => Interest::SCHEDULING.and(Interest::WAITS),
             Self::Task { .. } => Interest::TASKS.and(Interest::WAITS).and(Interest::HASH),
             Self::TaskLock { what: LockEvent::Acquired { .. }, .. } => {
                 Interest::WAITS.and(Interest::LOCKS).and(Interest::HASH)

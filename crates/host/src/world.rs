@@ -3,7 +3,7 @@
 use crate::attribution::Attribution;
 use crate::moment::{Interest, Moment, Observer, Timed};
 use crate::sense::Sensible;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use overspin_scenario::{Outcome, Picos, Scenario, Stopped, Unhonoured};
 
@@ -136,6 +136,7 @@ pub fn run(
     observer: &mut dyn Observer,
     cancel: &dyn Cancel,
 ) -> Result<Outcome, Refused> {
+    scenario.agrees().map_err(|fault| Refused::Invalid(fault.to_string()))?;
     let mut observers = (Complete { scenario, attribution: None, scheduling: false }, observer);
     let mut outcome = if world.is_deterministic() {
         world.run(scenario, seed, &mut observers, cancel)

@@ -15,12 +15,9 @@ pub(crate) fn guest(name: &str, vcpus: u32, workload: Workload) -> Domain {
     Domain::new(name, vcpus, "ticket", Workloads(vec![workload]))
 }
 
-/// A host of these pCPUs on which everything begins at once.
+/// A host of these pCPUs on which everything begins, and counts, at once.
 pub(crate) fn scenario(pcpus: u32, domains: Vec<Domain>, limit: Picos) -> Scenario {
-    Scenario::new(
-        "alone",
-        Host { cores: pcpus, scheduler: "rr".into(), ..Host::default() }.undisturbed(),
-        domains,
-        limit,
-    )
+    let host = Host { cores: pcpus, scheduler: "rr".into(), ..Host::default() }.undisturbed();
+    let all = Scenario::new("alone", host, domains, limit);
+    Scenario { warmup: Some(Picos::ZERO), ..all }
 }

@@ -26,8 +26,79 @@ fn time(word: &AtomicU64, most: Picos) -> Picos {
     NS.saturating_mul(word.load(Ordering::Relaxed)).min(most)
 }
 
-/// The outcome, without the parts that only observers know.
-pub(crate) fn outcome(core: &Core, seed: u64, end: End, loads: &[Loads], cpus: &[u32]) -> Outcome {
+/// The state of a run at the end of its warm-up.
+#[derive(Debug)]
+pub(crate) struct WarmUp {
+    outcome: Outcome,
+    /// The waits for each lock of each domain.
+    waits: Vec<Vec<Histogram>>,
+    /// The waits for answers of each task of each domain.
+    answers: Vec<Vec<Histogram>>,
+}
+
+impl WarmUp {
+    /// The warm-up ends now: guests' longest times begin anew. A guest that is just about to raise one may keep it.
+    pub(crate) fn ends(core: &Core, seed: u64, loads: &[Loads]) -> Self {
+        let (mut waits, mut answers) = (Vec::new(), Vec::new());
+        for (d, loads) in core.domains.iter().zip(loads) {
+            let locks = loads.lock_names().len() as u32;
+            waits.push((0..locks).map(|i| waits_for(d, i)).collect());
+            answers
+                .push((0..d.image.sizes.tasks).map(|i| answered(d.image.task_stats(i))).collect());
+            for stats in
+                (0..d.vcpus).flat_map(|v| (0..locks).map(move |i| d.image.lock_stats(v, i)))
+            {
+                if stats.acquisitions.load(Ordering::Relaxed) > 0 {
+                    stats.wait_max.store(0, Ordering::Relaxed);
+                    stats.hold_max.store(0, Ordering::Relaxed);
+                }
+            }
+            for stats in (0..d.image.sizes.tasks).map(|i| d.image.task_stats(i)) {
+                if stats.answers.load(Ordering::Relaxed) > 0 {
+                    stats.longest.store(0, Ordering::Relaxed);
+                }
+            }
+        }
+        Self { outcome: outcome(core, seed, End::Limit, (loads, &[]), None), waits, answers }
+    }
+}
+
+/// Items of each domain so far.
+pub(crate) fn items(core: &Core) -> Vec<u64> {
+    let of_task = |d: &Domain, i| d.image.task_stats(i).items.load(Ordering::Relaxed);
+    let of = |d: &Domain| {
+        (0..d.image.sizes.tasks).fold(0, |sum: u64, i| sum.saturating_add(of_task(d, i)))
+    };
+    core.domains.iter().map(of).collect()
+}
+
+/// The outcome of what happened after the warm-up, without the parts that only observers know.
+pub(crate) fn outcome(
+    core: &Core,
+    seed: u64,
+    end: End,
+    (loads, cpus): (&[Loads], &[u32]),
+    before: Option<&WarmUp>,
+) -> Outcome {
+    let mut all = whole(core, seed, end, (loads, cpus), before);
+    if let Some(before) = before {
+        all = all.since(&before.outcome);
+        // A guest counts the spinning of a wait when the wait ends: that of the warm-up, too.
+        for v in all.domains.iter_mut().flat_map(|d| &mut d.vcpus) {
+            v.spinning = v.spinning.min(v.running);
+        }
+    }
+    all
+}
+
+/// As [`outcome`], but with counts and times of the whole run. Only quantiles are those after the warm-up.
+fn whole(
+    core: &Core,
+    seed: u64,
+    end: End,
+    (loads, cpus): (&[Loads], &[u32]),
+    before: Option<&WarmUp>,
+) -> Outcome {
     let elapsed = core.now();
     let fault = |(d, domain): (&Domain, &overspin_scenario::Domain)| {
         d.fault.as_ref().map(|fault| format!("the host stopped domain `{}`: {fault}", domain.name))
@@ -47,6 +118,8 @@ pub(crate) fn outcome(core: &Core, seed: u64, end: End, loads: &[Loads], cpus: &
             End::Asked(by) => Ending::Stopped { by },
         },
         elapsed,
+        warmup: Picos::ZERO,
+        progress_step: Picos::ZERO,
         events: core.pcpus.iter().map(|p| p.passes).sum(),
         run_ahead: 0,
         trace_hash: 0,
@@ -56,7 +129,10 @@ pub(crate) fn outcome(core: &Core, seed: u64, end: End, loads: &[Loads], cpus: &
             .iter()
             .zip(&core.scenario.domains)
             .zip(loads)
-            .map(|((d, scenario), loads)| domain(core, d, scenario, loads, elapsed))
+            .enumerate()
+            .map(|(i, ((d, scenario), loads))| {
+                domain((core, elapsed), d, (scenario, loads), before.map(|b| (b, i)))
+            })
             .collect(),
         changes: core.administrator.done().to_vec(),
         worst_waits: Vec::new(),
@@ -67,6 +143,7 @@ pub(crate) fn outcome(core: &Core, seed: u64, end: End, loads: &[Loads], cpus: &
             steps_per_us: core.rate as f64 * 1000.0 / (1_u64 << 20) as f64,
             missing: vec!["ticks and tasks' tick accounts: this guest has no timer ticks".into()],
             doubts,
+            ..Measurement::default()
         }),
     }
 }
@@ -75,7 +152,11 @@ fn pcpus(core: &Core, now: Nanos) -> Vec<PcpuOutcome> {
     let one = |p: &crate::core::Pcpu| {
         let open = p.occupied_since.map_or(0, |since| now.0 - since.0);
         let occupied = Nanos((p.occupied.0 + open).clamp(0, now.0));
-        let busy = Nanos(p.inside.0.min(occupied.0));
+        // Its thread does not hold the core, so a vCPU that it has is in its guest.
+        let entered = p.current.map(|v| core.vcpus[v as usize].entered);
+        let since = entered.zip(p.occupied_since).map(|(entered, since)| entered.max(since));
+        let here = since.map_or(0, |since| (now.0 - since.0).max(0));
+        let busy = Nanos((p.inside.0 + here).min(occupied.0));
         PcpuOutcome {
             busy: picos(busy),
             // Everything that the host does while the pCPU is given to a vCPU.
@@ -88,11 +169,10 @@ fn pcpus(core: &Core, now: Nanos) -> Vec<PcpuOutcome> {
 }
 
 fn domain(
-    core: &Core,
+    (core, elapsed): (&Core, Picos),
     d: &Domain,
-    scenario: &overspin_scenario::Domain,
-    loads: &Loads,
-    elapsed: Picos,
+    (scenario, loads): (&overspin_scenario::Domain, &Loads),
+    before: Option<(&WarmUp, usize)>,
 ) -> DomainOutcome {
     let asked = core.scenario.host.preemption_notification.as_ref();
     let vcpu = |i: u32| {
@@ -128,7 +208,7 @@ fn domain(
             sleeps: stats.sleeps.load(Ordering::Relaxed),
             items: stats.items.load(Ordering::Relaxed),
             ended: (ended > 0).then(|| NS.saturating_mul(ended - 1).min(elapsed)),
-            latency: latency(stats, elapsed),
+            latency: latency(stats, before.map(|(b, d)| &b.answers[d][i as usize]), elapsed),
             reports: d.reports[i as usize].clone(),
             ..TaskOutcome::default()
         }
@@ -148,7 +228,16 @@ fn domain(
         started: picos(d.started),
         finished: d.finished.map(picos),
         vcpus: (0..d.vcpus).map(vcpu).collect(),
-        locks: (0..).zip(loads.lock_names()).map(|(i, name)| lock(d, i, name, elapsed)).collect(),
+        locks: (0..)
+            .zip(loads.lock_names())
+            .map(|(i, name)| {
+                let before = before.map(|(b, d)| {
+                    let acquisitions = b.outcome.domains[d].locks[i as usize].acquisitions;
+                    (acquisitions, &b.waits[d][i as usize])
+                });
+                lock(d, (i, name), before, elapsed)
+            })
+            .collect(),
         tasks,
         ..DomainOutcome::default()
     }
@@ -161,7 +250,23 @@ fn told_name(stats: &TaskStats) -> String {
     String::from_utf8_lossy(&name[..len]).into_owned()
 }
 
-fn lock(d: &Domain, i: u32, name: String, most: Picos) -> LockOutcome {
+/// All waits for a lock so far.
+fn waits_for(d: &Domain, lock: u32) -> Histogram {
+    let mut waits = Histogram::default();
+    // To read the others would be to allocate their memory.
+    let waited = |stats: &&LockStats| stats.contended.load(Ordering::Relaxed) > 0;
+    let all = (0..d.vcpus).map(|v| d.image.lock_stats(v, lock));
+    all.filter(waited).for_each(|stats| waits.add(stats.waits.buckets()));
+    waits
+}
+
+/// What happened at a lock. `before`: its acquisitions in the warm-up, and their waits.
+fn lock(
+    d: &Domain,
+    (i, name): (u32, String),
+    before: Option<(u64, &Histogram)>,
+    most: Picos,
+) -> LockOutcome {
     let all = || (0..d.vcpus).map(|v| d.image.lock_stats(v, i));
     let sum = |of: fn(&LockStats) -> &AtomicU64| {
         all().map(|stats| of(stats).load(Ordering::Relaxed)).fold(0, u64::saturating_add)
@@ -171,11 +276,11 @@ fn lock(d: &Domain, i: u32, name: String, most: Picos) -> LockOutcome {
     };
     let total = |of: fn(&LockStats) -> &AtomicU64| NS.saturating_mul(sum(of));
     let (acquisitions, wait_max) = (sum(|s| &s.acquisitions), longest(|s| &s.wait_max));
-    let mut waits = Histogram::default();
-    // To read the others would be to allocate their memory.
-    let waited = |stats: &&LockStats| stats.contended.load(Ordering::Relaxed) > 0;
-    all().filter(waited).for_each(|stats| waits.add(stats.waits.buckets()));
-    let quantile = |one_in| NS.saturating_mul(waits.of_all_but(one_in, acquisitions)).min(wait_max);
+    let (mut waits, mut counted) = (waits_for(d, i), acquisitions);
+    if let Some((acquisitions, then)) = before {
+        (waits, counted) = (waits.since(then), counted.saturating_sub(acquisitions));
+    }
+    let quantile = |one_in| NS.saturating_mul(waits.of_all_but(one_in, counted)).min(wait_max);
     LockOutcome {
         name,
         acquisitions,
@@ -194,12 +299,23 @@ fn lock(d: &Domain, i: u32, name: String, most: Picos) -> LockOutcome {
     }
 }
 
-fn latency(stats: &TaskStats, most: Picos) -> Option<LatencyOutcome> {
+/// All waits for answers of a task so far.
+fn answered(stats: &TaskStats) -> Histogram {
+    let mut waits = Histogram::default();
+    if stats.answers.load(Ordering::Relaxed) > 0 {
+        waits.add(stats.waits.buckets());
+    }
+    waits
+}
+
+fn latency(stats: &TaskStats, before: Option<&Histogram>, most: Picos) -> Option<LatencyOutcome> {
     let answers = stats.answers.load(Ordering::Relaxed);
     (answers > 0).then(|| {
-        let (mut waits, max) = (Histogram::default(), time(&stats.longest, most));
-        waits.add(stats.waits.buckets());
-        let quantile = |one_in| NS.saturating_mul(waits.of_all_but(one_in, answers)).min(max);
+        let (mut waits, max) = (answered(stats), time(&stats.longest, most));
+        if let Some(before) = before {
+            waits = waits.since(before);
+        }
+        let quantile = |one_in| NS.saturating_mul(waits.of_all_but(one_in, waits.count())).min(max);
         LatencyOutcome {
             answers,
             total: NS.saturating_mul(stats.waited.load(Ordering::Relaxed)),

@@ -3,10 +3,11 @@
 use crate::Hv;
 use crate::boot::{self, BootedMachine};
 use crate::core::Core;
-use crate::outcome::{End, outcome};
+use crate::outcome::{End, WarmUp, items, outcome};
 use crate::pcpu::Machine;
-use overspin_host::{Cancel, Observer, Refused, nanos, picos};
+use overspin_host::{Cancel, Curve, Moment, Observer, Refused, nanos, picos};
 use overspin_scenario::{Outcome, Picos, Scenario};
+use overspin_workload::Loads;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -34,6 +35,14 @@ pub(crate) fn run_made(
     cancel: &dyn Cancel,
 ) -> Result<(Outcome, Core), Refused> {
     let BootedMachine { machine, vms, loads } = made;
+    let mut counting = Counting {
+        seed,
+        loads: &loads,
+        end_of_warmup: Some(scenario.warmup(loads.iter().all(Loads::is_endless)))
+            .filter(|at| *at > Picos::ZERO),
+        before: None,
+        curve: Curve::new(loads.len()),
+    };
     let (end, failures) = std::thread::scope(|scope| {
         // Also if the observer panics: the scope waits for all threads.
         let _stop = Stop(&machine);
@@ -54,7 +63,11 @@ pub(crate) fn run_made(
             })
             .collect();
         let all = threads.iter().all(Result::is_ok);
-        let end = if all { watch(&machine, scenario, observer, cancel) } else { End::Limit };
+        let end = if all {
+            watch(&machine, scenario, &mut counting, observer, cancel)
+        } else {
+            End::Limit
+        };
         drop(Stop(&machine));
         let join =
             |thread: Result<std::thread::ScopedJoinHandle<'_, Result<(), String>>, String>| {
@@ -73,7 +86,10 @@ pub(crate) fn run_made(
     let mut core = machine.core();
     let rest = core.tracing.ready(Picos::MAX);
     observer.observe(&rest);
-    let outcome = outcome(&core, seed, end, &loads, &machine.cpus);
+    let Counting { before, mut curve, .. } = counting;
+    curve.look(core.now(), items(&core));
+    let mut outcome = outcome(&core, seed, end, (&loads, &machine.cpus), before.as_ref());
+    curve.complete(&mut outcome);
     drop(core);
     // vCPUs first, then their virtual machines, then the memory.
     let Machine { core, vcpus, images, .. } = machine;
@@ -93,16 +109,42 @@ impl Drop for Stop<'_> {
     }
 }
 
+/// What counts.
+struct Counting<'a> {
+    seed: u64,
+    loads: &'a [Loads],
+    /// When the warm-up ends, if it is still to end.
+    end_of_warmup: Option<Picos>,
+    before: Option<WarmUp>,
+    curve: Curve,
+}
+
+impl Counting<'_> {
+    fn look(&mut self, core: &mut Core) {
+        let now = core.now();
+        if self.end_of_warmup.is_some_and(|at| at <= now) {
+            self.end_of_warmup = None;
+            core.tell(nanos(now), Moment::Counts);
+            self.before = Some(WarmUp::ends(core, self.seed, self.loads));
+        }
+        if self.curve.due() <= now {
+            self.curve.look(now, items(core));
+        }
+    }
+}
+
 /// Waits until the run is over. Tells the observer meanwhile.
 fn watch(
     machine: &Machine,
     scenario: &Scenario,
+    counting: &mut Counting<'_>,
     observer: &mut dyn Observer,
     cancel: &dyn Cancel,
 ) -> End {
     loop {
         let (ended, now, ready) = {
             let mut core = machine.core();
+            counting.look(&mut core);
             let now = core.clock.now();
             // A vCPU that is in its guest may have traced moments since it entered.
             let on_pcpus = core.pcpus.iter().filter_map(|p| p.current);
@@ -120,7 +162,8 @@ fn watch(
         if now >= limit {
             return End::Limit;
         }
-        let left = Duration::from_nanos((limit.0 - now.0).unsigned_abs());
+        let next = counting.end_of_warmup.map_or(limit, |at| nanos(at).min(limit));
+        let left = Duration::from_nanos((next.0 - now.0).max(0).unsigned_abs());
         std::thread::sleep(left.min(LOOKS));
     }
 }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use overspin_locks::LockInfo;
-use overspin_scenario::Domain;
+use overspin_scenario::{Domain, Picos};
 use overspin_sched::{SchedError, SchedulerInfo, Schedulers};
 use overspin_workload::{Kinds, Loads, WorkloadInfo};
 
@@ -87,6 +87,12 @@ impl Names {
     #[must_use]
     pub fn locks_of(&self, domain: &Domain) -> Vec<String> {
         Loads::of(domain, &self.workloads).map_or_else(|_| Vec::new(), |loads| loads.lock_names())
+    }
+
+    /// The mean CPU time of an item of a domain's work, if it is known.
+    #[must_use]
+    pub fn work_per_item(&self, domain: &Domain) -> Option<Picos> {
+        Loads::of(domain, &self.workloads).ok()?.work_per_item()
     }
 
     /// Names of all locks of a domain's kernel, in the order of their numbers: those that the workloads use, then

@@ -55,5 +55,7 @@ fn headline(record: &Record, outcome: &Outcome) -> String {
         }
         (None, None) => String::new(),
     };
-    format!("{ending} {} s. Seed {}. {world}.", short(outcome.elapsed.seconds()), outcome.seed)
+    let counts = record.scenario.as_ref().map(|s| overspin_runs::run::counts(s, outcome));
+    let (after, counts) = (short(outcome.elapsed.seconds()), counts.unwrap_or_default());
+    format!("{ending} {after} s.{counts} Seed {}. {world}.", outcome.seed)
 }

@@ -158,6 +158,7 @@ fn section(number: usize, Entry { record, detail }: &Entry) -> Markup {
                         p class="faint" { "There is no timeline: " (why) "." } "\n"
                     }
                     (waits(number, outcome))
+                    (work(number, outcome))
                     (states(number, outcome))
                 },
                 (None, None) => {},
@@ -219,6 +220,7 @@ fn in_detail(number: usize, detail: &Detail) -> Markup {
         (panel(&id("timeline-panel"), "Timeline", help, Some(timeline(number, detail))))
         (waits(number, &detail.outcome))
         (panel(&id("histograms"), "Waits by length", lengths, panels::histograms(detail)))
+        (work(number, &detail.outcome))
         (states(number, &detail.outcome))
     }
 }
@@ -238,6 +240,11 @@ fn waits(number: usize, outcome: &Outcome) -> Markup {
 fn states(number: usize, outcome: &Outcome) -> Markup {
     let (id, about) = (format!("states-{number}"), html! { "In percent of the run." });
     panel(&id, "Where time went", about, Some(panels::run_states(outcome)))
+}
+
+fn work(number: usize, outcome: &Outcome) -> Markup {
+    let about = html! { "Items of each domain, from the start of the run." };
+    panel(&format!("work-{number}"), "Work over time", about, panels::work(outcome))
 }
 
 fn timeline(number: usize, detail: &Detail) -> Markup {

@@ -4,6 +4,7 @@ use super::charts::{self, Dots, Part, Stack};
 use super::detail::Detail;
 use maud::{Markup, html};
 use overspin_experiment::{Compared, Judged};
+use overspin_report::{At, Curve, Horizontal, Plot, short};
 use overspin_runs::record::{Experiment, Kind, Record};
 use overspin_runs::sweep::Outcome;
 use overspin_scenario::Second;
@@ -177,7 +178,7 @@ pub(super) fn samples(record: &Record) -> Option<Markup> {
     })
 }
 
-/// The runstates of vCPUs and pCPUs, in percent of the run.
+/// The runstates of vCPUs and pCPUs, in percent of the time that counts.
 pub(super) fn run_states(outcome: &RunOutcome) -> Markup {
     const PARTS: [Part; 5] = [
         ("style-running", "running"),
@@ -191,7 +192,7 @@ pub(super) fn run_states(outcome: &RunOutcome) -> Markup {
         ("style-switching", "switches"),
         ("style-asleep", "idle"),
     ];
-    let percent = |time: Picos| time.percent(outcome.elapsed);
+    let percent = |time: Picos| time.percent(outcome.counted());
     let mut vcpus = Vec::new();
     for domain in &outcome.domains {
         for (i, v) in domain.vcpus.iter().enumerate() {
@@ -213,6 +214,37 @@ pub(super) fn run_states(outcome: &RunOutcome) -> Markup {
         (cut(vcpus, "vCPUs", |bars| charts::stacks(&of("vCPU"), "%", &PARTS, bars)))
         (cut(pcpus.collect(), "pCPUs", |bars| charts::stacks(&of("pCPU"), "%", &HOST, bars)))
     }
+}
+
+/// The work of each domain over time, from the start of the run; `None` if no domain's work goes on for ever.
+pub(super) fn work(outcome: &RunOutcome) -> Option<Markup> {
+    let step = outcome.progress_step.seconds();
+    let of = |d: &DomainOutcome| {
+        outcome.halves(d)?;
+        let at = |(i, rate): (usize, &f64)| At { x: (i as f64 + 0.5) * step, y: *rate, ends: None };
+        let points = outcome.rates(d).iter().enumerate().map(at).collect();
+        Some(Curve { name: d.name.clone(), points })
+    };
+    let curves: Vec<Curve> = outcome.domains.iter().filter_map(of).collect();
+    let end = outcome.elapsed.seconds();
+    let ticks = [0.0, outcome.warmup.seconds(), end].map(|at| (at, short(at))).into();
+    let axis = Horizontal { title: "s".into(), ticks, log: false };
+    let counts = match outcome.warmup.is_zero() {
+        true => String::new(),
+        false => format!("The time that counts begins at {} s.", short(outcome.warmup.seconds())),
+    };
+    let warnings: Vec<String> = outcome
+        .domains
+        .iter()
+        .filter_map(|d| Some(format!("{}: {}", d.name, overspin_runs::run::warning(outcome, d)?)))
+        .collect();
+    let plot = Plot { title: "items/s".into(), most: None, curves };
+    (!plot.curves.is_empty()).then(|| {
+        html! {
+            @for warning in &warnings { p { (warning) } "\n" }
+            (drawn(&overspin_report::curves("Work over time", &counts, &axis, &[plot], 1)))
+        }
+    })
 }
 
 /// What the machine did during each run of a real benchmark, in percent of all CPUs, by seconds for the last run.

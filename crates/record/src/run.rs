@@ -1,7 +1,9 @@
 //! The table of runs: facts about a run besides its samples.
 
 use super::Changes;
-use overspin_scenario::{DomainOutcome, Ending, Outcome, Picos, WaitCauses};
+use overspin_scenario::{
+    Disturbance, DomainOutcome, Ending, Outcome, Picos, VcpuOutcome, WaitCauses,
+};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// One run.
@@ -24,6 +26,22 @@ pub struct Run {
     /// Simulated time at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed: Option<Picos>,
+    /// The time before which nothing counts.
+    #[serde(default, skip_serializing_if = "Picos::is_zero")]
+    pub warmup: Picos,
+    /// The domains that were not steady: the two halves of the time that counts differ, and so would the rates of a
+    /// longer run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsteady: Vec<String>,
+    /// What others had of the CPUs during a measured run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
+    /// Why the figures of a measured run cannot be right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub impossible: Option<String>,
+    /// What each domain did in the time that counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub domains: Vec<DomainTotals>,
     /// The time of all vCPUs, on a pCPU or not; `wait_causes` is a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vcpu_time: Option<Picos>,
@@ -38,13 +56,61 @@ pub struct Run {
     pub outcome: Option<Box<Outcome>>,
 }
 
+/// What a domain did in the time that counts, all its vCPUs, tasks and locks together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DomainTotals {
+    /// Its name.
+    pub name: String,
+    /// The time that counts in its life.
+    pub time: Picos,
+    /// Items of its tasks.
+    pub items: u64,
+    /// Acquisitions of its locks.
+    pub acquisitions: u64,
+    /// Time of its vCPUs on pCPUs.
+    pub running: Picos,
+    /// Part of it from the first look at a lock that was not free to its acquisition.
+    pub waiting: Picos,
+    /// Time in which they wanted a pCPU and had none.
+    pub runnable: Picos,
+    /// Time in which they slept.
+    pub blocked: Picos,
+}
+
+impl DomainTotals {
+    fn of(outcome: &Outcome, domain: &DomainOutcome) -> Self {
+        let time = |of: fn(&VcpuOutcome) -> Picos| domain.vcpus.iter().map(of).sum();
+        Self {
+            name: domain.name.clone(),
+            time: outcome.lifetime(domain),
+            items: domain.tasks.iter().map(|t| t.items).sum(),
+            acquisitions: domain.locks.iter().map(|l| l.acquisitions).sum(),
+            running: time(|v| v.running),
+            waiting: time(|v| v.waiting),
+            runnable: time(|v| v.runnable),
+            blocked: time(|v| v.blocked),
+        }
+    }
+}
+
 impl Run {
+    /// Whether it should be made again: others disturbed it, or its figures cannot be right.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
+        self.impossible.is_some() || self.disturbance.is_some_and(Disturbance::is_loud)
+    }
+
     /// A simulated run with this outcome; the outcome itself is not kept.
     pub fn of(outcome: &Outcome) -> Self {
         Self {
             seed: Some(outcome.seed),
             ending: Some(outcome.ending.clone()),
             elapsed: Some(outcome.elapsed),
+            warmup: outcome.warmup,
+            unsteady: outcome.unsteady(),
+            disturbance: outcome.measurement.as_ref().and_then(|m| m.disturbance),
+            impossible: outcome.measurement.as_ref().and_then(|m| m.impossible.clone()),
+            domains: outcome.domains.iter().map(|d| DomainTotals::of(outcome, d)).collect(),
             vcpu_time: Some(vcpu_time(outcome)),
             wait_causes: Some(wait_causes(outcome)),
             // A measured run has no equals.
@@ -62,7 +128,7 @@ pub fn wait_causes(outcome: &Outcome) -> WaitCauses {
 
 /// The time of all vCPUs of a run, on a pCPU or not.
 pub fn vcpu_time(outcome: &Outcome) -> Picos {
-    let of = |d: &DomainOutcome| d.lifetime(outcome.elapsed).saturating_mul(d.vcpus.len() as u64);
+    let of = |d: &DomainOutcome| outcome.lifetime(d).saturating_mul(d.vcpus.len() as u64);
     outcome.domains.iter().map(of).fold(Picos::ZERO, Picos::saturating_add)
 }
 

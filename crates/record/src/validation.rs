@@ -1,5 +1,6 @@
 //! What a validation says: figures of simulated runs beside those of measured ones.
 
+pub use overspin_scenario::Disturbance;
 use overspin_stats::Spread;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,9 @@ pub struct Load {
     pub repeated: usize,
     /// Runs that are disturbed all the same.
     pub disturbed: usize,
+    /// Runs that did more than their CPUs can do, and do not count.
+    #[serde(default)]
+    pub impossible: usize,
 }
 
 impl Comparison {
@@ -56,6 +60,9 @@ impl Comparison {
 pub struct Goals {
     /// Percent of the measured throughput.
     pub throughput: f64,
+    /// Octaves (powers of two) of a throughput that varies from run to run.
+    #[serde(default = "octave")]
+    pub varying: f64,
     /// Percentage points of a run state's share.
     pub state: f64,
     /// Percent of the measured latency.
@@ -64,19 +71,24 @@ pub struct Goals {
 
 impl Goals {
     /// The goals of the full set.
-    pub const FULL: Self = Self { throughput: 5.0, state: 5.0, latency: 25.0 };
+    pub const FULL: Self = Self { throughput: 5.0, varying: 1.0, state: 5.0, latency: 25.0 };
     /// Bounds for short runs on a machine that others use: only what is wrong altogether is beyond them.
-    pub const WIDE: Self = Self { throughput: 50.0, state: 30.0, latency: 900.0 };
+    pub const WIDE: Self = Self { throughput: 50.0, varying: 3.0, state: 30.0, latency: 900.0 };
 
     /// The goal of this kind of figures, in its unit of differences.
     #[must_use]
     pub fn of(&self, kind: FigureKind) -> f64 {
         match kind {
             FigureKind::Throughput => self.throughput,
+            FigureKind::Varying => self.varying,
             FigureKind::State => self.state,
             FigureKind::Latency => self.latency,
         }
     }
+}
+
+fn octave() -> f64 {
+    Goals::FULL.varying
 }
 
 /// Whether a simulated figure is right.
@@ -113,7 +125,7 @@ pub struct Compared {
     pub simulated: Spread,
     /// Over measured runs.
     pub measured: Spread,
-    /// Simulated less measured, in percent of the measured mean, or in points for run states.
+    /// Simulated less measured, in the unit of its kind.
     pub difference: f64,
     /// Half of the width of its 95 % interval; `None` with a single run on a side.
     pub margin: Option<f64>,
@@ -153,6 +165,10 @@ impl Compared {
 pub enum FigureKind {
     /// Work in a second, or a part of all work: the difference is in percent of the measured value.
     Throughput,
+    /// Such a figure that does not repeat, as that of a lock that collapses: measured, the half of its 95 % interval is
+    /// more than [`REPEATS`](Self::REPEATS) percent of its mean. The difference is that of the mean logarithms to base 2,
+    /// in octaves: 1 is twice as much, -1 half.
+    Varying,
     /// Part of the vCPUs' time in a run state: the difference is in percentage points.
     State,
     /// A wake-up latency: the difference is in percent of the measured value.
@@ -161,13 +177,16 @@ pub enum FigureKind {
 
 impl FigureKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Throughput, Self::State, Self::Latency];
+    pub const ALL: [Self; 4] = [Self::Throughput, Self::Varying, Self::State, Self::Latency];
+    /// What repeats to this many percent is compared in percent.
+    pub const REPEATS: f64 = 5.0;
 
     /// In words.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Self::Throughput => "throughput",
+            Self::Varying => "throughput that varies",
             Self::State => "run states",
             Self::Latency => "wake-up latency",
         }
@@ -178,6 +197,7 @@ impl FigureKind {
     pub fn unit(self) -> &'static str {
         match self {
             Self::Throughput | Self::Latency => "%",
+            Self::Varying => "octaves",
             Self::State => "points",
         }
     }
@@ -196,21 +216,4 @@ pub struct Order {
     pub decided: usize,
     /// Pairs that the simulator has the wrong way round: measured, the first of each is faster.
     pub wrong: Vec<[String; 2]>,
-}
-
-/// What others had of the CPUs during a run, in percent of the time of all CPUs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Disturbance {
-    /// Time that the hypervisor below kept for itself or others.
-    pub steal: f64,
-    /// Time of other programs and of the kernel's own threads.
-    pub others: f64,
-}
-
-impl Disturbance {
-    /// Both together.
-    #[must_use]
-    pub fn sum(self) -> f64 {
-        self.steal + self.others
-    }
 }

@@ -5,6 +5,7 @@
 
 pub mod catalog;
 pub mod instruments;
+pub mod load;
 pub mod parallel;
 pub mod record;
 pub mod run;

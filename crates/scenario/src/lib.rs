@@ -17,6 +17,7 @@ extern crate std;
 mod parameters;
 
 mod attribution;
+mod counted;
 mod event;
 mod fault;
 pub mod keys;
@@ -31,6 +32,7 @@ mod time;
 mod workload;
 
 pub use attribution::*;
+pub use counted::Halves;
 pub use event::*;
 pub use fault::Fault;
 pub use measurement::*;

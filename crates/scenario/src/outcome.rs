@@ -91,8 +91,15 @@ pub struct Outcome {
     pub seed: u64,
     /// How the run ended.
     pub ending: Ending,
-    /// Simulated time at the end.
+    /// Time at the end.
     pub elapsed: Picos,
+    /// The time from which everything counts that does not say otherwise: acquisitions, waits, items, times of vCPUs
+    /// and pCPUs. A wait counts if it ends after this time, as a whole.
+    #[serde(default)]
+    pub warmup: Picos,
+    /// The time between two values of [`DomainOutcome::progress`].
+    #[serde(default)]
+    pub progress_step: Picos,
     /// Engine events processed.
     pub events: u64,
     /// Simulated memory operations applied without a switch to the engine.
@@ -157,6 +164,10 @@ pub struct DomainOutcome {
     pub locks: Vec<LockOutcome>,
     /// Tasks.
     pub tasks: Vec<TaskOutcome>,
+    /// Items of all its tasks from the start of the run, warm-up included, up to the end of each step
+    /// ([`Outcome::progress_step`]).
+    #[serde(default)]
+    pub progress: Vec<u64>,
     /// Cache lines that hold locks together with other data, and the accesses of holders there; empty if
     /// the workload gives every lock a line of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -170,10 +181,10 @@ pub struct DomainOutcome {
 }
 
 impl DomainOutcome {
-    /// Time from its start to its end, or to the end of the run, which is `elapsed`.
+    /// Time from its start until its work was done, if it was.
     #[must_use]
-    pub fn lifetime(&self, elapsed: Picos) -> Picos {
-        self.finished.unwrap_or(elapsed).saturating_sub(self.started)
+    pub fn time_to_finish(&self) -> Option<Picos> {
+        self.finished.map(|at| at.saturating_sub(self.started))
     }
 }
 

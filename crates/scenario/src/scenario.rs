@@ -1,7 +1,7 @@
 //! The scenario: host, domains, locks, workloads, lengths. All times are integer picoseconds.
 
 use crate::keys::{Whose, with_defaults};
-use crate::{EVENT, Event, Fault, NOISE, Noise, Picos, Tree, Workloads, tree};
+use crate::{EVENT, Event, Fault, NOISE, Noise, Picos, SEC, Tree, Workloads, tree};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -24,6 +24,10 @@ parameters! {
             "Stop at this simulated time, finished or not.";
         to_the_limit: bool = Boolean, Is("false"),
             "Go on until the limit, even when all tasks that end have ended.";
+        /// `None`: see [`Scenario::warmup`].
+        warmup: Option<Picos> = time(Picos::ZERO, LONGEST),
+            Means("if no work ends: a quarter of `limit`, at most 1s; else 0"),
+            "What happens before this time does not count: rates, waits and run states begin there.";
         seed: u64 = integer(0, u64::MAX), Is("1"), "Seed of all randomness; `--seed` overrides it.";
     }
 }
@@ -34,6 +38,30 @@ impl Scenario {
     pub fn new(name: impl Into<String>, host: Host, domains: Vec<Domain>, limit: Picos) -> Self {
         let given = json!({ "name": "", "host": { "cores": 1 }, "domains": [] });
         Self { name: name.into(), host, domains, limit, ..with_defaults(given) }
+    }
+
+    /// The warm-up of its runs. Without one of its own, a scenario whose work never ends (`endless`) has a quarter of its
+    /// limit, at most a second. Before all vCPUs have started, a lock that later collapses may do a hundred times what it
+    /// does from then on.
+    #[must_use]
+    pub fn warmup(&self, endless: bool) -> Picos {
+        let default = if endless { (self.limit / 4).min(SEC) } else { Picos::ZERO };
+        self.warmup.unwrap_or(default)
+    }
+
+    /// Checks that values which are each in their range agree with each other.
+    ///
+    /// # Errors
+    /// Says which key is wrong.
+    pub fn agrees(&self) -> Result<(), Fault> {
+        match self.warmup {
+            Some(warmup) if warmup >= self.limit && warmup > Picos::ZERO => Err(Fault::new(
+                "warmup",
+                format!("a warm-up of {warmup} is not over when the run ends, at {}", self.limit),
+                "make `warmup` shorter or `limit` longer",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -57,6 +57,12 @@ impl Picos {
         Self(n * SEC.0)
     }
 
+    /// Whether it is no time.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
     /// The time in seconds, for reports and for statistics.
     #[must_use]
     #[inline]

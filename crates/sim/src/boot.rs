@@ -2,6 +2,7 @@
 
 use crate::Simulator;
 use crate::asking::Asking;
+use crate::counting::Counting;
 use crate::engine::{Code, End, Engine, HypervisorState, Machine};
 use crate::events;
 use crate::guest::Guest;
@@ -76,6 +77,7 @@ pub(crate) fn build(
         vcpus,
         guests: OnceCell::new(),
         end: End { unfinished: Cell::new(0), progress: Cell::new(0), asking: Asking::new() },
+        counting: Counting::new(own_domains),
         telling: Telling::new(seed),
         prefetch,
     };
@@ -110,6 +112,7 @@ pub(crate) fn start(
         finite + u32::from(scenario.to_the_limit)
     });
     engine.push(scenario.limit, events::Event::Limit);
+    engine.start_counting(finite == 0);
     for (v, at) in engine.vcpus.iter().zip(boot_times(engine, guests)) {
         if v.index == 0 {
             engine.guest(v.guest).started.set(at);

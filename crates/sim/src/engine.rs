@@ -5,6 +5,7 @@
 //! a resume, since the other side needs the same cells.
 
 use crate::asking::Asking;
+use crate::counting::Counting;
 use crate::events::{Event, Timer};
 use crate::guest::{Guest, TaskRef};
 use crate::host::Pcpu;
@@ -88,6 +89,7 @@ pub(crate) struct Engine {
     pub guests: OnceCell<Vec<Guest>>,
     pub code: Code,
     pub end: End,
+    pub counting: Counting,
     /// The observer, and the moments that it has not been told yet.
     pub telling: Telling,
     pub prefetch: Option<Prefetch>,

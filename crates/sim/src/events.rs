@@ -37,6 +37,10 @@ pub(crate) enum Event {
     Governor,
     /// The watchdog looks for a deadlock.
     Watchdog,
+    /// Somebody looks how much work the domains have done.
+    Look,
+    /// The warm-up is over.
+    Counts,
     /// The simulated-time limit is reached.
     Limit,
 }
@@ -63,7 +67,7 @@ impl Event {
             | Event::Device { .. }
             | Event::Governor => 4,
             Event::Softirq { .. } => 5,
-            Event::Watchdog | Event::Vmstat { .. } => 6,
+            Event::Watchdog | Event::Vmstat { .. } | Event::Look | Event::Counts => 6,
             Event::Limit => 7,
         }
     }
@@ -90,6 +94,8 @@ impl Event {
             Event::Vmstat { guest } => (11, guest.into()),
             Event::Governor => (12, 0),
             Event::Watchdog => (13, 0),
+            Event::Look => (13, 1),
+            Event::Counts => (13, 2),
             Event::Limit => (14, 0),
             Event::Device { guest, place } => (15, two(guest, place)),
         }
@@ -117,7 +123,11 @@ impl Event {
             10 => Event::Disk { guest: a },
             11 => Event::Vmstat { guest: a },
             12 => Event::Governor,
-            13 => Event::Watchdog,
+            13 => match a {
+                0 => Event::Watchdog,
+                1 => Event::Look,
+                _ => Event::Counts,
+            },
             15 => Event::Device { guest: a, place: b },
             _ => Event::Limit,
         }
@@ -195,6 +205,8 @@ mod tests {
             Event::Vmstat { guest: a },
             Event::Governor,
             Event::Watchdog,
+            Event::Look,
+            Event::Counts,
             Event::Limit,
         ] {
             let (kind, what) = event.pack();

@@ -5,7 +5,8 @@
 //! The simulation is driven by execution: guests run real lock code and real workload code.
 //! Start reading at `execution.rs` (how code uses time: run-ahead, preemption). Then read `memory.rs`
 //! and `watchers.rs` (cache lines: their cost, and the vCPUs that spin on them), `main_loop.rs`,
-//! `host.rs` and `hypercalls.rs` (pCPUs, and the requests of guests) and `guest/` (the guest's kernel).
+//! `host.rs` and `hypercalls.rs` (pCPUs, and the requests of guests) and `guest/` (the guest's kernel). `counting.rs` begins to count after
+//! the warm-up.
 //! Each option of the host has its own file: `pause_loop.rs`, `directed_yield.rs`, `halt_polling.rs`,
 //! `notification.rs`. `telling.rs` tells observers what happens.
 //!
@@ -16,6 +17,7 @@
 mod asking;
 mod boot;
 mod callers_stack;
+mod counting;
 mod directed_yield;
 mod engine;
 mod events;
@@ -173,7 +175,7 @@ impl World for Simulator {
         let _entered = Entered::new(&engine);
         boot::start(&engine, self, loads)?;
         let stop = engine.run();
-        let outcome = outcome::outcome(&engine, stop);
+        let outcome = engine.outcome(stop);
         engine.telling.end();
         Ok(outcome)
     }

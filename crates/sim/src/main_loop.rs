@@ -103,6 +103,8 @@ impl Engine {
                     }
                     self.push(at + WATCHDOG, Event::Watchdog);
                 }
+                Event::Look => self.look(),
+                Event::Counts => self.count_from_here(),
                 Event::Limit => return Stop::Limit,
             }
             if self.end.unfinished.get() == 0 {

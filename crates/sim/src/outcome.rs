@@ -25,6 +25,8 @@ pub(crate) fn outcome(engine: &Engine, stop: Stop) -> Outcome {
             }
         },
         elapsed: now,
+        warmup: Picos::ZERO,
+        progress_step: Picos::ZERO,
         events: engine.time.processed(),
         run_ahead: engine.time.run_ahead(),
         trace_hash: engine.telling.hash(),
@@ -81,7 +83,7 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
                     runnable: picos(t.runnable),
                     blocked: picos(t.blocked),
                     offline: picos(t.offline),
-                    spinning: v.spin.time.get(),
+                    spinning: v.spin.time_at(v.run.clock(engine.now())),
                     waiting: Picos::ZERO,
                     dispatches: v.run.dispatches.get(),
                     migrations: v.run.migrations.get(),
@@ -98,6 +100,7 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
             })
             .collect(),
         locks: guest.lock_outcomes(),
+        progress: Vec::new(),
         tasks: guest
             .tasks
             .borrow()

@@ -203,13 +203,21 @@ pub(crate) struct Spin {
     pub watch: Cell<Option<Watch>>,
     /// When it looks at the line again after a dispatch, and the turn of that look's event (see `look_again`).
     pub look: Cell<(Picos, u64)>,
-    /// Total time that it has spun.
+    /// Total time that it has spun up to `since`, the time on its run clock since which it spins; `Picos::MAX`: it does
+    /// not.
     pub time: Cell<Picos>,
+    pub since: Cell<Picos>,
     pub pauses: Pauses,
     pub exits: Exits,
 }
 
 impl Spin {
+    /// Total time that it has spun when its run clock shows `clock`.
+    #[inline]
+    pub(crate) fn time_at(&self, clock: Picos) -> Picos {
+        self.time.get() + clock.saturating_sub(self.since.get())
+    }
+
     /// Forgets the look that is to come.
     pub(crate) fn forget_look(&self) {
         self.armed.set(false);
@@ -311,6 +319,7 @@ impl Vcpu {
                 watch: Cell::new(None),
                 look: Cell::new((Picos::ZERO, 0)),
                 time: never(),
+                since: Cell::new(Picos::MAX),
                 pauses: Pauses::new(),
                 exits: Exits::default(),
             },

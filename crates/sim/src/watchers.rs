@@ -106,14 +106,15 @@ impl Engine {
         loop {
             let v = self.cpu();
             self.watch(v, watch, line);
-            let spun_since = v.run.clock(self.now());
+            v.spin.since.set(v.run.clock(self.now()));
             self.arm_spin(v, *left);
             self.suspend(Suspend::Operation);
             // Interrupted or not, the vCPU that spun is the current one.
             let v = self.cpu();
             self.unwatch(v);
             v.spin.pauses.end(self.now());
-            v.spin.time.set(v.spin.time.get() + v.run.clock(self.now()) - spun_since);
+            v.spin.time.set(v.spin.time_at(v.run.clock(self.now())));
+            v.spin.since.set(Picos::MAX);
             match v.op.reason.get() {
                 Reason::Hit => {
                     if v.op.end.get() != Picos::MAX {

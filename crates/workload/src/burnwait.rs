@@ -62,6 +62,10 @@ impl Load for BurnWait {
         self.count == 0
     }
 
+    fn work_per_item(&self) -> Option<Picos> {
+        Some(self.burn)
+    }
+
     fn most_tasks(&self, vcpus: u32) -> u64 {
         threads::number(self.threads, vcpus).into()
     }

@@ -9,7 +9,7 @@ use core::fmt;
 use overspin_scenario::keys::Section;
 #[cfg(test)]
 use overspin_scenario::keys::{Key, Kind};
-use overspin_scenario::{Fault, Parameters, Tree, Value, Workload};
+use overspin_scenario::{Fault, Parameters, Picos, Tree, Value, Workload};
 
 /// What a workload does with its parameters.
 pub trait Load: fmt::Debug + Send + Sync {
@@ -26,6 +26,10 @@ pub trait Load: fmt::Debug + Send + Sync {
     }
     /// Whether it runs until the limit because it has no end of its own.
     fn is_endless(&self) -> bool;
+    /// The mean CPU time of an item, waits for locks aside; `None` if it is not known before the run.
+    fn work_per_item(&self) -> Option<Picos> {
+        None
+    }
     /// Most tasks that may exist at a time in a guest with `vcpus` vCPUs.
     fn most_tasks(&self, vcpus: u32) -> u64;
     /// Whether each of its first tasks stays on the vCPU that it starts on, in a guest with `vcpus` vCPUs.

@@ -67,6 +67,10 @@ impl Load for LockLoop {
         self.count == 0
     }
 
+    fn work_per_item(&self) -> Option<Picos> {
+        Some(self.section + self.outside)
+    }
+
     fn most_tasks(&self, vcpus: u32) -> u64 {
         threads::number(self.threads, vcpus).into()
     }

@@ -9,7 +9,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use overspin_scenario::{Domain, Workload};
+use overspin_scenario::{Domain, Picos, Workload};
 
 /// The workloads of a domain.
 #[derive(Debug)]
@@ -99,6 +99,14 @@ impl Loads {
     #[must_use]
     pub fn most_tasks(&self, vcpus: u32) -> u64 {
         self.0.iter().map(|one| one.load.most_tasks(one.number(vcpus))).sum()
+    }
+
+    /// The mean CPU time of an item, if it is known and the same for all workloads.
+    #[must_use]
+    pub fn work_per_item(&self) -> Option<Picos> {
+        let mut all = self.0.iter().map(|one| one.load.work_per_item());
+        let first = all.next()??;
+        all.all(|other| other == Some(first)).then_some(first)
     }
 
     /// The ticks that its workloads wait for.
@@ -234,7 +242,7 @@ impl One {
 mod tests {
     use super::*;
     use crate::{BurnWait, Dbench, LockLoop, Pft};
-    use overspin_scenario::{Parameters, Picos, Workloads};
+    use overspin_scenario::{Parameters, Workloads};
     use std::vec;
 
     fn default<P: Parameters>() -> P {

@@ -141,12 +141,12 @@ fn seeds_are_added_until_the_interval_is_narrow() {
         };
         [of("2"), of("8")]
     };
-    let (coarse, fine) = (until("20%"), until("8%"));
+    let (coarse, fine) = (until("20%"), until("3%"));
     for ([coarse, fine], point) in
         [[coarse[0], fine[0]], [coarse[1], fine[1]]].iter().zip(["2", "8"])
     {
         assert!(coarse.0 >= 5 && coarse.1 <= 0.2, "{point}: {coarse:?}");
-        assert!(fine.0 > coarse.0 && fine.1 <= 0.08, "{point}: {fine:?} after {coarse:?}");
+        assert!(fine.0 > coarse.0 && fine.1 <= 0.03, "{point}: {fine:?} after {coarse:?}");
     }
 }
 

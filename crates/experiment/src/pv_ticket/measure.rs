@@ -39,7 +39,7 @@ impl Sample {
         let part = |time: f64, of: f64| if of > 0.0 { time / of } else { 0.0 };
         let rate = |d: &DomainOutcome| {
             let items: u64 = d.tasks.iter().map(|t| t.items).sum();
-            part(items as f64, seconds(d.lifetime(outcome.elapsed)))
+            part(items as f64, seconds(outcome.lifetime(d)))
         };
         Self {
             lock: lock.to_owned(),

@@ -232,6 +232,7 @@ impl Attribution {
             Moment::TaskLock { domain, task, lock, what } => {
                 return self.task_locks::<TELL>(at, (domain.into(), task), lock, what);
             }
+            Moment::Counts => self.counts_from(at),
             Moment::LockAcquired { .. }
             | Moment::LockReleased { .. }
             | Moment::LockFreed { .. }
@@ -248,6 +249,23 @@ impl Attribution {
             | Moment::Change { .. } => {}
         }
         None
+    }
+
+    /// Forgets the waits that are over. One that is not will count as a whole, but the CPU time of waits begins here.
+    fn counts_from(&mut self, at: Picos) {
+        for v in &mut self.vcpus {
+            v.waited = [Picos::ZERO; Cause::ALL.len()];
+            v.waiting = Picos::ZERO;
+            if v.waits_since != Picos::MAX {
+                v.waits_since = v.run_clock(at);
+            }
+        }
+        for clock in self.locks.iter_mut().flatten().filter_map(|lock| lock.clock.as_mut()) {
+            clock.sum = [Picos::ZERO; Cause::ALL.len()];
+        }
+        self.worst.clear();
+        self.longer_than = Picos::ZERO;
+        self.waits.worth_a_line = chain::worth_a_line(self.longer_than);
     }
 
     /// A task does something at a lock of user mode: the same as a vCPU at one of the kernel.

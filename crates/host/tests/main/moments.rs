@@ -52,6 +52,8 @@ impl World for Played {
             seed,
             ending: stopped.map_or(Ending::Limit, |by| Ending::Stopped { by }),
             elapsed,
+            warmup: Picos::ZERO,
+            progress_step: Picos::ZERO,
             events: 0,
             run_ahead: 0,
             trace_hash: if observer.interest().meets(Interest::HASH) { hash.value() } else { 0 },

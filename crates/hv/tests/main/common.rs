@@ -5,14 +5,11 @@ use overspin_hv::Hv;
 use overspin_scenario::{Domain, Host, Outcome, Parameters, Picos, Scenario, Workloads};
 use overspin_workload::Kinds;
 
-/// A scenario of `limit` on `pcpus` pCPUs under `scheduler`.
+/// A scenario of `limit` on `pcpus` pCPUs under `scheduler`, all of which counts.
 pub fn scenario(pcpus: u32, scheduler: &str, limit: Picos, domains: Vec<Domain>) -> Scenario {
-    Scenario::new(
-        "test",
-        Host { cores: pcpus, scheduler: scheduler.into(), stagger: Picos::ZERO, ..Host::default() },
-        domains,
-        limit,
-    )
+    let host =
+        Host { cores: pcpus, scheduler: scheduler.into(), stagger: Picos::ZERO, ..Host::default() };
+    Scenario { warmup: Some(Picos::ZERO), ..Scenario::new("test", host, domains, limit) }
 }
 
 /// A domain with this workload.

@@ -6,7 +6,7 @@ use crate::common::{domain, run, scenario, with};
 use overspin_host::{Refused, World};
 use overspin_hv::Hv;
 use overspin_scenario::{
-    Ending, NotificationProtocol, Outcome, Picos, PreemptionNotification, Stopped,
+    Ending, NotificationProtocol, Outcome, Picos, PreemptionNotification, Scenario, Stopped,
 };
 use overspin_workload::{BurnWait, Kernbench, LockLoop, Pft};
 
@@ -53,6 +53,34 @@ fn work_that_ends_ends_the_run() {
     assert!(outcome.elapsed < Picos::ms(4_000));
     let task = &outcome.domains[0].tasks[0];
     assert!(task.ended.is_some_and(|at| at >= Picos::ms(4)), "five times 1 ms of work: {task:?}");
+}
+
+/// A quarter of the run does not count, for anybody.
+#[test]
+fn the_warm_up_does_not_count() {
+    let p = pcpus();
+    let locks = domain("locks", 2 * p, "mutex", with::<LockLoop>(r#"{"outside": 1000000}"#));
+    let all = scenario(p, "credit", Picos::ms(400), vec![locks]);
+    let all = Scenario { warmup: None, ..all };
+    let Some(outcome) = run(&Hv::default(), &all) else { return };
+    let (warmup, counted) = (outcome.warmup, outcome.counted());
+    assert!(warmup >= Picos::ms(100) && warmup < outcome.elapsed, "{warmup}");
+    let (guest, lock) = (&outcome.domains[0], &outcome.domains[0].locks[0]);
+    // Each of both ends of the time that counts may lie between an acquisition and its item.
+    let done = items(&outcome, 0);
+    assert!(lock.acquisitions.abs_diff(done) <= u64::from(2 * p), "{done} of {lock:?}");
+    for v in &guest.vcpus {
+        assert_eq!(v.running + v.runnable + v.blocked + v.offline, counted, "{v:?}");
+    }
+    for p in &outcome.pcpus {
+        assert_eq!(p.busy + p.switching + p.idle, counted, "{p:?}");
+    }
+    assert!(lock.wait_max <= outcome.elapsed && lock.wait_p999 <= lock.wait_max, "{lock:?}");
+    // The curve begins at the start.
+    let most = guest.progress.last().copied().unwrap_or(0);
+    assert!(guest.progress.is_sorted() && most > done, "{done} of {:?}", guest.progress);
+    let steps = outcome.elapsed.0 / outcome.progress_step.0;
+    assert_eq!(guest.progress.len() as u64, steps);
 }
 
 /// Three processes touch 1,000 pages each, more than a vCPU's part of fresh pages has.

@@ -159,7 +159,7 @@ fn run(question: &Question, scenario: &Scenario, outcome: &Outcome) -> Run {
     let running: Picos = vcpus().map(|v| v.running).sum();
     let waiting: Picos = vcpus().map(|v| v.waiting).sum();
     let stolen: Picos = vcpus().map(|v| v.runnable).sum();
-    let all = outcome.elapsed.saturating_mul(vcpus().count() as u64);
+    let all = outcome.counted().saturating_mul(vcpus().count() as u64);
     let part = |a: Picos, of: Picos| if of == Picos::ZERO { 0.0 } else { a.ratio(of).min(1.0) };
     let [wait_p99_us, wait_p999_us] = question.work.waits(scenario, outcome);
     Run {

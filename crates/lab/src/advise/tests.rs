@@ -47,7 +47,7 @@ fn a_number_is_what_the_command_beside_it_computes() {
         let outcome = Runner::default().run(&scenario, run.seed, &mut (), &|_| {}).unwrap();
         assert_eq!(outcome.trace_hash, run.trace_hash, "{:?}", measured.point);
         let acquired: u64 = outcome.domains.iter().map(|d| d.locks[0].acquisitions).sum();
-        let rate = acquired as f64 / outcome.elapsed.seconds();
+        let rate = acquired as f64 / outcome.counted().seconds();
         assert!((rate - run.work_per_s).abs() < 1e-6 * rate, "{:?}", measured.point);
     }
     // The page names each of these commands, with the settings.

@@ -146,9 +146,9 @@ impl Work {
             Self::Web => tasks().filter_map(|t| t.latency).map(|l| l.answers).sum(),
             Self::Build | Self::Locks => locks(scenario, outcome).map(|l| l.acquisitions).sum(),
         };
-        match outcome.elapsed {
+        match outcome.counted() {
             Picos::ZERO => 0.0,
-            elapsed => units as f64 / elapsed.seconds(),
+            time => units as f64 / time.seconds(),
         }
     }
 

@@ -175,7 +175,7 @@ fn simulated(outcome: &Outcome) -> Figures {
     let us = |time: Picos| time.micros();
     Figures {
         per_cpu: lock.acquisitions as f64 / cpu.max(1e-9),
-        rate: lock.acquisitions as f64 / outcome.elapsed.seconds().max(1e-9),
+        rate: lock.acquisitions as f64 / outcome.counted().seconds().max(1e-9),
         contended: 100.0 * lock.contended as f64 / all,
         wait: us(lock.wait_total) / all,
         p99: us(lock.wait_p99),

@@ -99,7 +99,7 @@ impl Watch {
         }
         let vcpus = outcome.domains.iter().flat_map(|domain| &domain.vcpus);
         measured.ran = vcpus.map(|vcpu| ns(vcpu.running)).collect();
-        (measured.elapsed, measured.cpus) = (ns(outcome.elapsed), cpus);
+        (measured.elapsed, measured.cpus) = (ns(outcome.counted()), cpus);
         measured
     }
 

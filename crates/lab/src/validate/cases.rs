@@ -90,6 +90,8 @@ pub const LOCKS: [&str; 10] = [
 const RATIOS: [u32; 4] = [1, 2, 3, 4];
 
 const LOCKS_MS: u64 = 250;
+/// The length of a run in which a lock may collapse, with more vCPUs than pCPUs.
+const COLLAPSE_MS: u64 = 1200;
 const OTHERS_MS: u64 = 600;
 
 /// The sleeper of the wake-up cases: 100 us of work, then 2 ms of sleep. It reports how late each item began.
@@ -200,7 +202,7 @@ fn lock_loop(lock: &'static str, ratio: u32, pcpus: u32) -> Case {
     Case {
         ratio,
         lock: Some(lock),
-        limit_ms: LOCKS_MS,
+        limit_ms: if ratio > 1 { COLLAPSE_MS } else { LOCKS_MS },
         quick: ratio <= 2 && ["lock-byte", "ticket", "mutex"].contains(&lock),
         ..Case::new(Family::Locks, &format!("{lock}-{ratio}x"), about, vec![guest])
     }

@@ -1,8 +1,8 @@
 //! Simulated beside measured: differences, goals, verdicts, and the order of locks.
 
-use overspin_record::validation::{Agreement, FigureKind};
+use overspin_record::validation::{Agreement, FigureKind, Goals};
 use overspin_stats::difference::welch;
-use overspin_stats::{CONFIDENCE, Spread};
+use overspin_stats::{CONFIDENCE, Spread, Summary};
 
 /// The samples of a figure on both sides.
 #[derive(Clone, Debug, Default)]
@@ -19,18 +19,35 @@ pub(super) struct Difference {
     pub difference: f64,
     pub margin: Option<f64>,
     pub agreement: Agreement,
+    /// How they were compared.
+    pub kind: FigureKind,
+    pub goal: f64,
 }
 
-/// Compares the two sides of a figure. `None` if one of them has no sample.
-pub(super) fn compare(samples: &Samples, kind: FigureKind, goal: f64) -> Option<Difference> {
+/// Compares the two sides of a figure. A throughput that does not repeat is compared by its logarithm. `None` if one of them
+/// has no sample.
+pub(super) fn compare(samples: &Samples, kind: FigureKind, goals: &Goals) -> Option<Difference> {
     let spread = |side: &[(u64, f64)]| {
         let (seeds, values): (Vec<u64>, Vec<f64>) = side.iter().copied().unzip();
         Spread::of(&seeds, &values)
     };
     let (simulated, measured) = (spread(&samples.simulated)?, spread(&samples.measured)?);
     let base = measured.summary.mean.abs();
+    let half = measured.interval.map_or(0.0, |i| (i.high - i.low) / 2.0);
+    let varies = kind == FigureKind::Throughput && 100.0 * half > FigureKind::REPEATS * base;
+    let kind = if varies { FigureKind::Varying } else { kind };
+    let goal = goals.of(kind);
+    // Less than one item is none.
+    let octaves = |side: &[(u64, f64)]| {
+        let all: Vec<f64> = side.iter().map(|(_, value)| value.max(1.0).log2()).collect();
+        Summary::of(&all)
+    };
+    let [of_simulated, of_measured] = match kind {
+        FigureKind::Varying => [octaves(&samples.simulated)?, octaves(&samples.measured)?],
+        _ => [simulated.summary, measured.summary],
+    };
     let scaled = |difference: f64| match kind {
-        FigureKind::State => difference,
+        FigureKind::State | FigureKind::Varying => difference,
         // Both are 0, or the simulator does what the machine never did.
         _ if base == 0.0 => {
             if difference == 0.0 {
@@ -41,9 +58,9 @@ pub(super) fn compare(samples: &Samples, kind: FigureKind, goal: f64) -> Option<
         }
         _ => 100.0 * difference / base,
     };
-    let difference = scaled(simulated.summary.mean - measured.summary.mean);
-    let margin = welch(&measured.summary, &simulated.summary, CONFIDENCE)
-        .map(|means| scaled(means.margin).abs());
+    let difference = scaled(of_simulated.mean - of_measured.mean);
+    let margin =
+        welch(&of_measured, &of_simulated, CONFIDENCE).map(|means| scaled(means.margin).abs());
     let nearest = difference.abs() - margin.unwrap_or(0.0);
     let agreement = if difference.abs() <= goal {
         Agreement::Within
@@ -52,7 +69,7 @@ pub(super) fn compare(samples: &Samples, kind: FigureKind, goal: f64) -> Option<
     } else {
         Agreement::Miss
     };
-    Some(Difference { simulated, measured, difference, margin, agreement })
+    Some(Difference { simulated, measured, difference, margin, agreement, kind, goal })
 }
 
 /// Finds the pairs of `locks` (a name, the simulated and the measured throughput) whose order is measured
@@ -80,15 +97,13 @@ pub(super) fn order<'a>(locks: &[(&'a str, &Spread, &Spread)]) -> (usize, Vec<[&
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overspin_record::validation::Goals;
-
     fn samples(simulated: &[f64], measured: &[f64]) -> Samples {
         let side = |values: &[f64]| (1..).zip(values.iter().copied()).collect();
         Samples { simulated: side(simulated), measured: side(measured) }
     }
 
     fn compared(simulated: &[f64], measured: &[f64], kind: FigureKind) -> Difference {
-        compare(&samples(simulated, measured), kind, Goals::FULL.of(kind)).unwrap()
+        compare(&samples(simulated, measured), kind, &Goals::FULL).unwrap()
     }
 
     #[test]
@@ -116,11 +131,34 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_repeat_is_compared_by_its_logarithm() {
+        // Measured 1, 2 and 4 thousand: the mean logarithm is that of 2 thousand. Simulated twice as much, and as varied.
+        let measured = [1000.0, 2000.0, 4000.0];
+        let of = compared(&[2000.0, 4000.0, 8000.0], &measured, FigureKind::Throughput);
+        assert_eq!((of.kind, of.goal, of.agreement), (FigureKind::Varying, 1.0, Agreement::Within));
+        assert!((of.difference - 1.0).abs() < 1e-9, "{of:?}");
+        // Both variances are 1, so Welch's margin is that of the run states above.
+        assert!((of.margin.unwrap() - 2.267).abs() < 1e-3, "{of:?}");
+        // Eight times as much: three octaves, whose interval reaches into the goal.
+        let of = compared(&[8000.0, 16000.0, 32000.0], &measured, FigureKind::Throughput);
+        assert_eq!(of.agreement, Agreement::Unclear);
+        // A hundred times as much does not, and nothing at all counts as one item.
+        let of = compared(&[2e5, 2e5, 2e5], &measured, FigureKind::Throughput);
+        assert_eq!(of.agreement, Agreement::Miss);
+        assert!(
+            (compared(&[0.0, 0.0, 0.0], &measured, FigureKind::Throughput).difference
+                + 2000_f64.log2())
+            .abs()
+                < 1e-9
+        );
+    }
+
+    #[test]
     fn nothing_is_compared_with_nothing() {
         assert_eq!(compared(&[0.0, 0.0], &[0.0, 0.0], FigureKind::Throughput).difference, 0.0);
         assert_eq!(compared(&[5.0], &[0.0], FigureKind::Throughput).difference, 100.0);
-        assert_eq!(compare(&samples(&[], &[1.0]), FigureKind::State, 5.0), None);
-        assert_eq!(compare(&samples(&[1.0], &[]), FigureKind::State, 5.0), None);
+        assert_eq!(compare(&samples(&[], &[1.0]), FigureKind::State, &Goals::FULL), None);
+        assert_eq!(compare(&samples(&[1.0], &[]), FigureKind::State, &Goals::FULL), None);
     }
 
     #[test]

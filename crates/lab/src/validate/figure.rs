@@ -79,7 +79,7 @@ pub struct Figure {
 #[must_use]
 pub fn figures(case: &Case, outcome: &Outcome) -> Vec<Figure> {
     let several = outcome.domains.len() > 1;
-    let seconds = outcome.elapsed.seconds().max(f64::MIN_POSITIVE);
+    let seconds = outcome.counted().seconds().max(f64::MIN_POSITIVE);
     let all: f64 = outcome.domains.iter().map(items).sum();
     let mut figures = Vec::new();
     for domain in &outcome.domains {
@@ -104,7 +104,7 @@ pub fn figures(case: &Case, outcome: &Outcome) -> Vec<Figure> {
                 }
             }
         }
-        let time = outcome.elapsed.saturating_mul(domain.vcpus.len() as u64);
+        let time = outcome.counted().saturating_mul(domain.vcpus.len() as u64);
         let part = |of: fn(&VcpuOutcome) -> Picos| {
             let sum: Picos = domain.vcpus.iter().map(of).sum();
             if time == Picos::ZERO { 0.0 } else { sum.percent(time) }
@@ -137,7 +137,9 @@ mod tests {
         Outcome {
             seed: 1,
             ending: Ending::Limit,
-            elapsed: 500 * MS,
+            elapsed: 600 * MS,
+            warmup: 100 * MS,
+            progress_step: Picos::ZERO,
             events: 0,
             run_ahead: 0,
             trace_hash: 0,

@@ -3,11 +3,11 @@
 use super::cases::Case;
 use super::compare::{Samples, compare, order};
 use super::figure::{Figure, figures};
-use super::load::Ticks;
 use super::plan::{Measurable, Plan, Schedulers, Subject, scenario};
 use super::{Compared, Comparison, Disturbance, Load, Order, Settings, ValidateError, Validation};
 use overspin_host::Refused;
 use overspin_runs::catalog::AnyWorld;
+use overspin_runs::load::{Ticks, impossible};
 use overspin_runs::parallel::{ParallelError, in_parallel};
 use overspin_runs::runner::{Runner, Until};
 use overspin_runs::seeds::seeds_from;
@@ -15,8 +15,6 @@ use overspin_scenario::{Picos, Stopped};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Others may have this much of the CPUs during a measured run, in percent.
-pub(super) const QUIET: f64 = 5.0;
 /// Disturbed runs are repeated for at most this part of the time of all measured runs.
 const AGAIN: f64 = 1.0 / 3.0;
 /// A disturbed run is repeated at most this often.
@@ -44,6 +42,8 @@ pub struct SideRun {
     pub figures: Vec<Figure>,
     /// What others had of the CPUs; `None` if it was simulated or the kernel does not tell.
     pub disturbance: Option<Disturbance>,
+    /// Whether a measured run did more than its CPUs can do.
+    pub is_impossible: bool,
     /// How often it was repeated because others disturbed it.
     pub repeated: u32,
 }
@@ -109,6 +109,7 @@ fn one(
         seed,
         figures: figures(&subject.case, &outcome),
         disturbance: (side == Side::Measured).then(|| Some(after?.since(before?))).flatten(),
+        is_impossible: side == Side::Measured && impossible(&subject.scenario, &outcome).is_some(),
         repeated: 0,
     }))
 }
@@ -156,14 +157,15 @@ pub(super) fn measure(
     Ok(runs)
 }
 
-/// By how much others disturbed a run.
+/// By how much others disturbed a run. One that cannot be right is the worst.
 fn by(run: &SideRun) -> f64 {
-    run.disturbance.map_or(0.0, Disturbance::sum)
+    let disturbance = run.disturbance.map_or(0.0, Disturbance::sum);
+    if run.is_impossible { f64::INFINITY } else { disturbance }
 }
 
 /// The disturbed runs that may be repeated; the worst is the last.
 fn worst_first(runs: &[SideRun]) -> Vec<usize> {
-    let may = |run: &SideRun| by(run) > QUIET && run.repeated < TRIES;
+    let may = |run: &SideRun| by(run) > Disturbance::QUIET && run.repeated < TRIES;
     let mut all: Vec<usize> = (0..runs.len()).filter(|i| may(&runs[*i])).collect();
     all.sort_by(|a, b| by(&runs[*a]).total_cmp(&by(&runs[*b])));
     all
@@ -202,7 +204,8 @@ fn load(runs: &[SideRun]) -> Load {
         told: told.len(),
         mean: Disturbance { steal: mean(|d| d.steal), others: mean(|d| d.others) },
         repeated: measured.iter().filter(|run| run.repeated > 0).count(),
-        disturbed: told.iter().filter(|d| d.sum() > QUIET).count(),
+        impossible: measured.iter().filter(|run| run.is_impossible).count(),
+        disturbed: told.iter().filter(|d| d.is_loud()).count(),
     }
 }
 
@@ -210,8 +213,8 @@ fn of_subject(i: usize, subject: &Subject, runs: &[SideRun], settings: &Settings
     // Figures are told apart by domain and metric; the first run has them all in their order.
     let mut samples: BTreeMap<(Option<&str>, &str), (Samples, &Figure, usize)> = BTreeMap::new();
     let mut disturbed = false;
-    for run in runs.iter().filter(|run| run.subject == i) {
-        disturbed |= by(run) > QUIET;
+    for run in runs.iter().filter(|run| run.subject == i && !run.is_impossible) {
+        disturbed |= by(run) > Disturbance::QUIET;
         for figure in &run.figures {
             let place = samples.len();
             let key = (figure.domain.as_deref(), figure.metric.name);
@@ -225,8 +228,7 @@ fn of_subject(i: usize, subject: &Subject, runs: &[SideRun], settings: &Settings
     let mut all: Vec<(Samples, &Figure, usize)> = samples.into_values().collect();
     all.sort_by_key(|(.., place)| *place);
     let one = |(samples, figure, _): &(Samples, &Figure, usize)| {
-        let goal = settings.goals.of(figure.kind);
-        let of = compare(samples, figure.kind, goal)?;
+        let of = compare(samples, figure.kind, &settings.goals)?;
         Some(Compared {
             case: subject.case.name.clone(),
             world: subject.world.name().into(),
@@ -234,12 +236,12 @@ fn of_subject(i: usize, subject: &Subject, runs: &[SideRun], settings: &Settings
             domain: figure.domain.clone(),
             metric: figure.metric.name.into(),
             unit: figure.metric.unit.into(),
-            kind: figure.kind,
+            kind: of.kind,
             simulated: of.simulated,
             measured: of.measured,
             difference: of.difference,
             margin: of.margin,
-            goal,
+            goal: of.goal,
             agreement: of.agreement,
             disturbed,
         })

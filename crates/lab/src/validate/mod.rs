@@ -8,7 +8,6 @@ mod cases;
 mod compare;
 mod costs;
 mod figure;
-mod load;
 mod measure;
 mod picture;
 mod plan;

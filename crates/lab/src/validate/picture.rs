@@ -12,6 +12,8 @@ const GAP: f64 = 14.0;
 const ROW: f64 = 16.0;
 /// The ends of a cell: this many times, or one over this many times, the measured value.
 const FACTOR: f64 = 2.0;
+/// The ends of a cell of a throughput that varies, in octaves from the measured value.
+const OCTAVES: f64 = 2.0;
 /// The ends of a cell of run states, in points from the measured value.
 const POINTS: f64 = 20.0;
 /// The agreements in the order of the legend, with their colours.
@@ -75,6 +77,7 @@ fn panel(
     }
     let scale = match kind {
         FigureKind::State => format!("-{POINTS} to +{POINTS} points from the measured value"),
+        FigureKind::Varying => "a quarter to four times the measured value".into(),
         _ => "half to twice the measured value".into(),
     };
     let y = svg.lines("heading", &format!("{}: {scale}", kind.words()), y + 14.0, width) + 26.0;
@@ -82,6 +85,7 @@ fn panel(
     let goal = result.goals.of(kind);
     let [low, high] = match kind {
         FigureKind::State => [-goal, goal].map(|d| place(kind, 50.0, 50.0 + d)),
+        FigureKind::Varying => [-goal, goal].map(|octaves| place(kind, 1.0, octaves.exp2())),
         _ => [1.0 - goal / 100.0, 1.0 + goal / 100.0].map(|ratio| place(kind, 1.0, ratio)),
     };
     let height = rows.len() as f64 * ROW;
@@ -117,6 +121,7 @@ fn place(kind: FigureKind, measured: f64, value: f64) -> f64 {
                 0.0
             }
         }
+        FigureKind::Varying => (value / measured).log2() / OCTAVES,
         _ => (value / measured).ln() / FACTOR.ln(),
     };
     (0.5 + part / 2.0).clamp(0.0, 1.0)

@@ -1,7 +1,6 @@
 //! The report: how well both sides agree, what misses, and every figure.
 
-use super::measure::QUIET;
-use super::{Agreement, Compared, Comparison, FigureKind};
+use super::{Agreement, Compared, Comparison, Disturbance, FigureKind};
 use overspin_report::{Block, Grid, short};
 use overspin_stats::Spread;
 
@@ -64,13 +63,20 @@ fn load(result: &Comparison) -> String {
     }
     format!(
         "{} measured runs, in which other programs had {} % of the CPUs and the hypervisor below {} %. A run is \
-         disturbed if both together had more than {QUIET} %: {} were repeated for that, and {} are disturbed \
-         all the same.",
+         disturbed if both together had more than {} %: {} were repeated for that, and {} are disturbed \
+         all the same.{}",
         load.runs,
         short(load.mean.others),
         short(load.mean.steal),
+        Disturbance::QUIET,
         load.repeated,
         load.disturbed,
+        match load.impossible {
+            0 => String::new(),
+            n => format!(
+                " {n} did more work than their CPUs can do, and do not count: their loop was calibrated wrongly."
+            ),
+        },
     )
 }
 
@@ -78,9 +84,15 @@ fn goals(result: &Comparison) -> String {
     let goals = &result.goals;
     format!(
         "The difference is simulated less measured: in percent of the measured value, or in percentage points for run \
-         states. Goals: throughput within {} %, run states within {} points, wake-up latency within {} %. A figure \
+         states. A throughput that repeats within {} % has a goal of {} %. One that does not, as that of a lock that \
+         collapses, is compared by its logarithm, and its goal is {} octaves (1: twice or half). Run states have a goal \
+         of {} points, wake-up latencies one of {} %. A figure \
          misses if the whole 95 % interval of its difference is beyond the goal; it is unclear if only the mean is.",
-        goals.throughput, goals.state, goals.latency
+        FigureKind::REPEATS,
+        goals.throughput,
+        goals.varying,
+        goals.state,
+        goals.latency
     )
 }
 

@@ -17,6 +17,7 @@ mod moments;
 mod outcome;
 mod platform;
 mod processes;
+mod quota;
 mod run;
 mod semaphores;
 mod supports;
@@ -40,6 +41,7 @@ use crate::measure::allowed_cpus;
 use burn::Burn;
 use locks::Known;
 use platform::Ending as Drain;
+use quota::Quota;
 use run::{DomainRun, Run};
 
 /// How often a run looks whether to stop, and reads the kernel's records.
@@ -92,7 +94,9 @@ impl World for ThreadsWorld {
 
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
         supports::check(scenario, self)?;
-        Ok(Ignored::of(&supports::IGNORED, scenario))
+        let mut ignored = Ignored::of(&supports::IGNORED, scenario);
+        ignored.extend(supports::refused_caps(scenario));
+        Ok(ignored)
     }
 
     fn run(
@@ -173,8 +177,14 @@ fn make(
     }
     company.begin();
     run.go();
+    let mut end_of_warmup = Some(scenario.warmup(!finite)).filter(|at| *at > Picos::ZERO);
     let ending = loop {
         let (news, now) = (run.news(), run.now());
+        run.look();
+        if end_of_warmup.is_some_and(|at| at <= now) {
+            end_of_warmup = None;
+            run.count_from_here();
+        }
         if run.failure().is_some() {
             break Ending::Limit;
         }
@@ -188,10 +198,12 @@ fn make(
             break Ending::Stopped { by };
         }
         outcome::read_switches(run);
-        let left = Duration::from_nanos((scenario.limit - now).0.div_ceil(1_000));
+        let next = end_of_warmup.map_or(scenario.limit, |at| at.min(scenario.limit));
+        let left = Duration::from_nanos(next.saturating_sub(now).0.div_ceil(1_000));
         run.wait_for_news(news, left.min(LOOK));
     };
     let at = run.now();
+    run.look();
     outcome::close_accounts(run);
     let _drain = Drain::begin();
     run.end();
@@ -256,6 +268,8 @@ impl ThreadsWorld {
                 vcpus: domain.vcpus,
                 cpus: (0..domain.vcpus).map(of_vcpu).collect(),
                 nice: kernel::nice(domain.weight, heaviest),
+                // `supports` has said why if there is none.
+                quota: Some(domain.cap).filter(|cap| *cap > 0).and_then(|cap| Quota::new(cap).ok()),
                 // `supports::check` has found the lock.
                 bank: self.lock(&domain.lock).expect("the lock was checked").bank(
                     lock_names.len(),

@@ -46,6 +46,8 @@ pub(super) struct Frame {
     /// By the clock of `Threads::now`.
     pub ns: u64,
     pub end: Picos,
+    /// The end of the warm-up; 0 if there was none.
+    pub warmup: Picos,
 }
 
 impl Frame {
@@ -79,6 +81,9 @@ pub(super) fn moments(
         of_locks(noted, frame, &mut raw);
     }
     of_switches(all, frame, cpus, &mut raw);
+    if frame.warmup > Picos::ZERO {
+        raw.push((frame.warmup, 0, Moment::Counts));
+    }
     raw.retain(|(at, ..)| *at <= frame.end);
     // At equal times, in the order of the second number: releases, switches, waits, acquisitions.
     raw.sort_by_key(|(at, rank, _)| (*at, *rank));

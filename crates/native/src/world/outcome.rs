@@ -1,8 +1,9 @@
 //! The outcome of a run, from the accounts of its threads and of the kernel.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
-use overspin_host::Observer;
+use overspin_host::{Curve, Observer};
 use overspin_locks::Platform as _;
 use overspin_scenario::{
     DomainOutcome, Ending, LatencyOutcome, LockOutcome, Measurement, Outcome, PcpuOutcome, Picos,
@@ -58,6 +59,9 @@ struct Left {
     /// Whether its switches are all known.
     watched: bool,
     account: super::kernel::Account,
+    items: u64,
+    /// The number of its switches before the end of the warm-up.
+    warm_switches: usize,
     ended: Option<Picos>,
 }
 
@@ -67,6 +71,7 @@ impl Measured<'_> {
         let clock = run.burn.clock();
         let left: Vec<Left> = of(&run.tasks).into_iter().map(leave).collect();
         let (ending, elapsed) = self.ending.clone();
+        let warmup = of(&run.warmup);
         // A vCPU is a thread, or moments of vCPUs would overlap.
         let single = (0..run.domains.len()).all(|d| {
             let of_domain = || left.iter().filter(move |l| l.task.domain == d);
@@ -76,12 +81,12 @@ impl Measured<'_> {
         let told = single && switches && !is_set(&run.full);
         let mut missing = self.missing(run, single, switches);
         let mut domains: Vec<DomainOutcome> = (0..run.domains.len())
-            .map(|d| domain(run, d, &left, (elapsed, clock, single)))
+            .map(|d| domain(run, d, &left, (elapsed - warmup, clock, single)))
             .collect();
         let mut pcpus = Vec::new();
         if told && let Some((began, ticks)) = run.began.get() {
             let ns = Threads::now().saturating_sub(began.elapsed().as_nanos() as u64);
-            let frame = Frame { clock, ticks: *ticks, ns, end: elapsed };
+            let frame = Frame { clock, ticks: *ticks, ns, end: elapsed, warmup };
             let mut first_lock = 0;
             let firsts: Vec<(u32, u32)> = {
                 let mut vcpu = 0;
@@ -107,14 +112,16 @@ impl Measured<'_> {
             for l in &left {
                 preempted_holders(l, &frame, &mut domains[l.task.domain]);
             }
-            pcpus = of_pcpus(&left, self.cpus, frame.ns, elapsed);
+            pcpus = of_pcpus(&left, self.cpus, &frame);
         } else {
             missing.push("causes of waits, time on each pCPU, preempted holders".into());
         }
-        Outcome {
+        let mut outcome = Outcome {
             seed: run.seed,
             ending,
             elapsed,
+            warmup,
+            progress_step: Picos::ZERO,
             events: 0,
             run_ahead: 0,
             trace_hash: 0,
@@ -129,8 +136,12 @@ impl Measured<'_> {
                 steps_per_us: run.burn.steps_per_us(),
                 missing,
                 doubts: self.doubts,
+                ..Measurement::default()
             }),
-        }
+        };
+        let mut curve = run.curve.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *curve, Curve::new(0)).complete(&mut outcome);
+        outcome
     }
 
     /// What this world cannot measure, and why.
@@ -160,32 +171,34 @@ fn leave(task: Arc<Task>) -> Left {
         Some(s) => (!s.lost, std::mem::take(&mut s.seen)),
         None => (false, Vec::new()),
     };
-    let (account, ended) = (state.last.unwrap_or_default(), state.ended);
+    let (account, ended, warm) = (state.last.unwrap_or_default(), state.ended, state.warm);
     drop(state);
-    Left { task, done, switches, watched, account, ended }
+    let items = task.items.load(Relaxed) - warm.items;
+    let (account, warm_switches) = (account.since(warm.account), warm.switches.min(switches.len()));
+    Left { task, done, switches, watched, account, items, warm_switches, ended }
 }
 
 fn domain(
     run: &Run,
     d: usize,
     all: &[Left],
-    (elapsed, clock, single): (Picos, Clock, bool),
+    (counted, clock, single): (Picos, Clock, bool),
 ) -> DomainOutcome {
     let of_run = &run.domains[d];
     let mine: Vec<&Left> = all.iter().filter(|l| l.task.domain == d).collect();
     let vcpu = |v: u32| {
         let threads = || mine.iter().filter(move |l| l.task.vcpu == v);
         let sum = |of: fn(&Left) -> u64| threads().map(|l| of(l)).sum::<u64>();
-        let running = picos(sum(|l| l.account.cpu_ns)).min(elapsed);
-        let runnable = picos(sum(|l| l.account.delay_ns.unwrap_or(0))).min(elapsed - running);
+        let running = picos(sum(|l| l.account.cpu_ns)).min(counted);
+        let runnable = picos(sum(|l| l.account.delay_ns.unwrap_or(0))).min(counted - running);
         let mut outcome = VcpuOutcome {
             running,
             dispatches: sum(|l| l.account.dispatches),
-            migrations: threads().map(|l| migrations(&l.switches)).sum(),
+            migrations: threads().map(|l| migrations(&l.switches[l.warm_switches..])).sum(),
             ..VcpuOutcome::default()
         };
         if single {
-            (outcome.runnable, outcome.blocked) = (runnable, elapsed - running - runnable);
+            (outcome.runnable, outcome.blocked) = (runnable, counted - running - runnable);
         }
         outcome
     };
@@ -215,7 +228,7 @@ fn task(l: &Left) -> TaskOutcome {
         system_ticks: Picos::ZERO,
         sleeps: l.account.voluntary,
         preemptions: l.account.involuntary,
-        items: l.done.items,
+        items: l.items,
         ended: l.ended,
         latency: l.done.latency.as_ref().map(latency),
         reports: l.done.reports.clone(),
@@ -274,6 +287,9 @@ fn migrations(switches: &[Switch]) -> u64 {
 fn preempted_holders(l: &Left, frame: &Frame, domain: &mut DomainOutcome) {
     for h in &l.done.held {
         let (from, until) = (frame.of_ticks(h.got), frame.of_ticks(h.released));
+        if until < frame.warmup {
+            continue;
+        }
         let at = |s: &Switch| frame.of_ns(s.at_ns);
         let i = l.switches.partition_point(|s| at(s) < from);
         let lost = l.switches[i..].iter().take_while(|s| at(s) < until);
@@ -285,8 +301,9 @@ fn preempted_holders(l: &Left, frame: &Frame, domain: &mut DomainOutcome) {
     }
 }
 
-/// The time that our threads had on each CPU.
-fn of_pcpus(left: &[Left], cpus: &[usize], began: u64, elapsed: Picos) -> Vec<PcpuOutcome> {
+/// The time that our threads had on each CPU after the warm-up.
+fn of_pcpus(left: &[Left], cpus: &[usize], frame: &Frame) -> Vec<PcpuOutcome> {
+    let (began, elapsed) = (frame.ns + frame.warmup.0 / 1_000, frame.end - frame.warmup);
     let mut all = vec![PcpuOutcome::default(); cpus.len()];
     let end = began + elapsed.0 / 1_000;
     for l in left {
@@ -300,7 +317,8 @@ fn of_pcpus(left: &[Left], cpus: &[usize], began: u64, elapsed: Picos) -> Vec<Pc
             }
             if s.what == SwitchKind::In {
                 since = Some((s.at_ns.max(began), s.cpu));
-                if let Some(i) = cpus.iter().position(|c| *c as u32 == s.cpu) {
+                let counts = s.at_ns >= began;
+                if let Some(i) = cpus.iter().position(|c| counts && *c as u32 == s.cpu) {
                     all[i].switches += 1;
                 }
             }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use overspin_host::{Cancel, Observer, Refused, Unhonoured, World};
 use overspin_locks::RawLock;
-use overspin_scenario::{Ending, Outcome, Scenario};
+use overspin_scenario::{Ending, Outcome, Picos, Scenario};
 use overspin_workload::Kinds;
 
 use super::burn::Burn;
@@ -229,6 +229,19 @@ impl Parent<'_> {
     }
 }
 
+/// Makes the steps of a domain's curve those of the others. One of two processes may just have begun to take steps twice as
+/// long.
+fn same_steps(whole: &mut Outcome, number: usize, step: Picos) {
+    let coarser =
+        |values: &mut Vec<u64>| *values = values.chunks_exact(2).map(|two| two[1]).collect();
+    if step < whole.progress_step {
+        coarser(&mut whole.domains[number].progress);
+    } else if step > whole.progress_step {
+        whole.domains[..number].iter_mut().for_each(|d| coarser(&mut d.progress));
+        whole.progress_step = step;
+    }
+}
+
 /// The outcome of the run from those of its processes, each of which knows its own domain.
 fn together(outcomes: Vec<Outcome>, doubts: Vec<String>) -> Option<Outcome> {
     let mut outcomes = outcomes.into_iter().enumerate();
@@ -239,9 +252,11 @@ fn together(outcomes: Vec<Outcome>, doubts: Vec<String>) -> Option<Outcome> {
         if other.ending != Ending::Finished {
             whole.ending = other.ending;
         }
+        let step = other.progress_step;
         if let Some(own) = other.domains.into_iter().nth(number) {
             whole.domains[number] = own;
         }
+        same_steps(&mut whole, number, step);
     }
     if let Some(measurement) = &mut whole.measurement {
         measurement.world = "processes".into();

@@ -2,17 +2,19 @@
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use overspin_host::Curve;
 use overspin_scenario::Picos;
 use overspin_workload::Program;
 
 use super::burn::Burn;
 use super::kernel::{Account, set_nice};
 use super::locks::Bank;
+use super::quota::Quota;
 use super::semaphores::Semaphores;
 use super::switches::Switches;
 use super::task::{Done, live, start_offset};
@@ -31,6 +33,8 @@ pub(super) struct DomainRun {
     /// For each vCPU, the CPUs of this machine that it may use.
     pub cpus: Vec<Vec<usize>>,
     pub nice: i32,
+    /// Its cap.
+    pub quota: Option<Quota>,
     pub bank: Arc<dyn Bank>,
     pub lock_names: Vec<String>,
     pub words: Vec<AtomicUsize>,
@@ -53,6 +57,8 @@ pub(super) struct Task {
     /// vCPUs that it and the tasks that it starts may use; all if empty.
     pub vcpus: Arc<[u32]>,
     pub awaited: bool,
+    /// Items so far. Only its own thread counts them.
+    pub items: AtomicU64,
     pub state: Mutex<State>,
 }
 
@@ -66,6 +72,16 @@ pub(super) struct State {
     pub switches: Option<Switches>,
     pub ended: Option<Picos>,
     pub done: Option<Done>,
+    /// What it had done at the end of the warm-up.
+    pub warm: Warm,
+}
+
+/// What a task had done at the end of the warm-up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Warm {
+    pub account: Account,
+    pub items: u64,
+    pub switches: usize,
 }
 
 impl Task {
@@ -88,6 +104,9 @@ impl Task {
             && let Err(e) = set_nice(domain.nice)
         {
             run.fail(format!("cannot give a thread nice value {}: {e}", domain.nice));
+        }
+        if let Some(Err(e)) = domain.quota.as_ref().map(Quota::add_this_thread) {
+            run.fail(format!("cannot put a thread of domain `{}` under its cap: {e}", domain.name));
         }
     }
 
@@ -139,6 +158,11 @@ pub(super) struct Run {
     pub began: OnceLock<(Instant, u64)>,
     /// 1 when they may begin.
     go: AtomicU32,
+    /// Whether the warm-up is over: threads learn it at their next acquisition.
+    counting: AtomicBool,
+    /// When it was over; 0 if there was none.
+    pub warmup: Mutex<Picos>,
+    pub curve: Mutex<Curve>,
     /// All tasks so far.
     pub tasks: Mutex<Vec<Arc<Task>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -159,6 +183,7 @@ impl Run {
         (stagger, watches): (Picos, bool),
         domains: Vec<DomainRun>,
     ) -> Self {
+        let curve = Mutex::new(Curve::new(domains.len()));
         Self {
             seed,
             burn,
@@ -168,6 +193,9 @@ impl Run {
             over: AtomicU32::new(0),
             began: OnceLock::new(),
             go: AtomicU32::new(0),
+            counting: AtomicBool::new(false),
+            warmup: Mutex::default(),
+            curve,
             tasks: Mutex::default(),
             threads: Mutex::default(),
             open: AtomicUsize::new(0),
@@ -202,6 +230,43 @@ impl Run {
     pub(super) fn is_over(&self) -> bool {
         // Relaxed: a thread that learns it later ends later.
         self.over.load(Relaxed) != 0
+    }
+
+    #[inline]
+    pub(super) fn is_warm(&self) -> bool {
+        // Relaxed: an acquisition more or less counts.
+        self.counting.load(Relaxed)
+    }
+
+    /// The warm-up is over.
+    pub(super) fn count_from_here(&self) {
+        *self.warmup.lock().unwrap_or_else(PoisonError::into_inner) = self.now();
+        let tasks = super::of(&self.tasks);
+        // At once: to ask the kernel for accounts takes as long as many acquisitions.
+        self.counting.store(true, Release);
+        let items: Vec<u64> = tasks.iter().map(|task| task.items.load(Relaxed)).collect();
+        for (task, items) in tasks.iter().zip(items) {
+            let account = task.account();
+            let mut state = task.state();
+            let switches = state.switches.as_mut().map_or(0, |switches| {
+                switches.read();
+                switches.seen.len()
+            });
+            state.warm = Warm { account, items, switches };
+        }
+    }
+
+    /// Takes the items of all domains.
+    pub(super) fn look(&self) {
+        let now = self.now();
+        let mut curve = self.curve.lock().unwrap_or_else(PoisonError::into_inner);
+        if curve.due() <= now {
+            let mut items = vec![0; self.domains.len()];
+            for task in super::of(&self.tasks) {
+                items[task.domain] += task.items.load(Relaxed);
+            }
+            curve.look(now, items);
+        }
     }
 
     /// Ends the run: threads learn it at their next call.
@@ -291,8 +356,8 @@ impl Run {
             several => several[number % several.len()],
         };
         let vcpu = vcpu.unwrap_or(turn);
-        let state = Mutex::default();
-        let task = Arc::new(Task { name, domain, number, vcpu, vcpus, awaited, state });
+        let (items, state) = (AtomicU64::new(0), Mutex::default());
+        let task = Arc::new(Task { name, domain, number, vcpu, vcpus, awaited, items, state });
         tasks.push(Arc::clone(&task));
         drop(tasks);
         if awaited && of.awaited.fetch_add(1, AcqRel) == 0 {

@@ -1,10 +1,11 @@
 //! What this world can run, and the keys that it ignores.
 
-use overspin_host::{Ignored, Refused};
+use overspin_host::{Ignored, Refused, Unhonoured};
 use overspin_scenario::{Domain, Scenario, Value, Workload};
 use overspin_workload::{Loads, LockLoop, Mode};
 
 use super::ThreadsWorld;
+use super::quota::Quota;
 use crate::MAX_THREADS;
 
 /// Numbers of threads that are left to the rest of the process.
@@ -55,7 +56,7 @@ pub(super) fn check(scenario: &Scenario, world: &ThreadsWorld) -> Result<Vec<Loa
 }
 
 /// The keys that have no effect here.
-pub(super) const IGNORED: [Ignored; 14] = [
+pub(super) const IGNORED: [Ignored; 13] = [
     Ignored::always("host.scheduler", "the kernel of this machine schedules"),
     Ignored::MACHINE,
     Ignored::THREADS,
@@ -73,7 +74,6 @@ pub(super) const IGNORED: [Ignored; 14] = [
         "the kernel does not ask",
     ),
     Ignored::new("event", |s| !s.events.is_empty(), "nobody administers threads"),
-    Ignored::new("domain.cap", |s| any(s, |d| d.cap > 0), "it would need a cgroup of its own"),
     Ignored::new(
         "domain.params",
         |s| any(s, |d| !d.params.is_empty()),
@@ -96,6 +96,14 @@ pub(super) const IGNORED: [Ignored; 14] = [
         "threads have no interrupts to switch off",
     ),
 ];
+
+/// The caps, if this system gives a domain no quota, with the reason.
+pub(super) fn refused_caps(scenario: &Scenario) -> Option<Unhonoured> {
+    let capped = scenario.domains.iter().find(|d| d.cap > 0)?;
+    let why = Quota::new(capped.cap).err()?;
+    let reason = format!("the kernel gives no quota to a control group of ours ({why})");
+    Some(Unhonoured { key: "domain.cap".into(), reason })
+}
 
 fn any(scenario: &Scenario, of: fn(&Domain) -> bool) -> bool {
     scenario.domains.iter().any(of)

@@ -4,7 +4,7 @@
 //! A program that has no end of its own is left by unwinding, from a call of its world in which it holds no lock.
 //! Until then its work takes no time. So holders release, waiters get their locks in turn, and every thread ends.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
@@ -47,7 +47,8 @@ pub(super) struct LockSeen {
 /// What a task has done by its end.
 #[derive(Debug, Default)]
 pub(super) struct Done {
-    pub items: u64,
+    /// Whether it has learned that the warm-up is over.
+    is_warm: bool,
     pub latency: Option<Spread>,
     pub reports: Vec<WorkerReport>,
     pub locks: Vec<LockSeen>,
@@ -128,6 +129,17 @@ fn random(run: &Run, task: &Task, purpose: u32) -> Random {
 }
 
 impl TaskEnv<'_> {
+    /// What it has done since the end of the warm-up.
+    #[inline]
+    fn done(&self) -> RefMut<'_, Done> {
+        let mut done = self.done.borrow_mut();
+        if self.run.is_warm() && !done.is_warm {
+            (done.is_warm, done.latency) = (true, None);
+            done.locks.iter_mut().for_each(|seen| *seen = LockSeen::default());
+        }
+        done
+    }
+
     /// Leaves the program if the run is over and the task holds no lock. Returns whether the run is over.
     #[inline]
     fn over(&self) -> bool {
@@ -192,7 +204,7 @@ impl Env for TaskEnv<'_> {
         }
         let contended = waited.turns + waited.sleeps > 0;
         self.since.borrow_mut()[lock] = (asked, got, contended);
-        let seen = &mut self.done.borrow_mut().locks[lock];
+        let seen = &mut self.done().locks[lock];
         seen.contended += u64::from(contended);
         seen.slow_paths += u64::from(waited.sleeps > 0);
         seen.waits.record(if contended { got.saturating_sub(asked).max(1) } else { 0 });
@@ -205,7 +217,7 @@ impl Env for TaskEnv<'_> {
         self.holds.set(self.holds.get().saturating_sub(1));
         let (asked, got, waited) = self.since.borrow()[lock];
         if asked != u64::MAX {
-            let mut done = self.done.borrow_mut();
+            let mut done = self.done();
             let seen = &mut done.locks[lock];
             let held = released.saturating_sub(got);
             seen.hold_total += held;
@@ -261,14 +273,15 @@ impl Env for TaskEnv<'_> {
 
     fn item_done(&self) {
         if !self.run.is_over() {
-            self.done.borrow_mut().items += 1;
+            let items = &self.task.items;
+            items.store(items.load(Relaxed) + 1, Relaxed);
         }
     }
 
     fn answered(&self, since: Picos) {
         self.item_done();
         let waited = self.now().saturating_sub(since);
-        self.done.borrow_mut().latency.get_or_insert_default().record(waited.0 / 1_000);
+        self.done().latency.get_or_insert_default().record(waited.0 / 1_000);
     }
 
     fn now(&self) -> Picos {

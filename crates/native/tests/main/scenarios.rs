@@ -15,8 +15,10 @@ pub fn domain(name: &str, vcpus: u32, lock: &str, workload: Workload) -> Domain 
     Domain::new(name, vcpus, lock, Workloads(vec![workload]))
 }
 
+/// All of it counts.
 pub fn scenario(cores: u32, limit: Picos, domains: Vec<Domain>) -> Scenario {
-    Scenario::new("test", Host { cores, ..Host::default() }.undisturbed(), domains, limit)
+    let host = Host { cores, ..Host::default() }.undisturbed();
+    Scenario { warmup: Some(Picos::ZERO), ..Scenario::new("test", host, domains, limit) }
 }
 
 pub fn contended() -> Workload {

@@ -65,6 +65,54 @@ fn threads_share_the_cpus_and_do_their_work() {
     assert!(measurement.steps_per_us > 1.0);
 }
 
+/// A quarter of the run does not count, for any account, lock, CPU or cause.
+#[test]
+fn the_warm_up_does_not_count() {
+    let cores = cores();
+    let guest = domain("guest", 2 * cores, "mutex", contended());
+    let mut moments: Vec<Timed> = Vec::new();
+    let all = Scenario { warmup: None, ..scenario(cores, 400 * MS, vec![guest]) };
+    let outcome = measured(&all, &mut moments);
+    let (warmup, counted) = (outcome.warmup, outcome.counted());
+    assert!(warmup >= 100 * MS && warmup < outcome.elapsed, "{warmup}");
+    let (guest, lock) = (&outcome.domains[0], &outcome.domains[0].locks[0]);
+    let items: u64 = guest.tasks.iter().map(|t| t.items).sum();
+    // A thread learns of the end of the warm-up at its next acquisition, and one may have an item on its way.
+    assert!(items.abs_diff(lock.acquisitions) <= 2 * u64::from(2 * cores), "{items} of {lock:?}");
+    for v in &guest.vcpus {
+        assert_eq!(v.running + v.runnable + v.blocked, counted, "{v:?}");
+    }
+    for p in &outcome.pcpus {
+        assert_eq!(p.busy + p.idle, counted, "{p:?}");
+    }
+    let most = guest.progress.last().copied().unwrap_or(0);
+    assert!(guest.progress.is_sorted() && most > items, "{items} of {:?}", guest.progress);
+    if !moments.is_empty() {
+        let ends: Vec<Picos> =
+            moments.iter().filter(|t| t.moment == Moment::Counts).map(|t| t.at).collect();
+        assert_eq!(ends, [warmup]);
+        // Only waits that ended later have causes.
+        let waited = lock.wait_causes.total();
+        assert!(waited <= lock.wait_total + counted / 100, "{waited} of {lock:?}");
+    }
+}
+
+/// A domain with a cap of 30 % of a CPU, alone: it gets that, in each world, and no group is left behind.
+#[test]
+fn a_cap_is_a_quota_where_the_kernel_gives_one() {
+    let hog = domain("capped", 1, "ticket", work::<BurnWait>(r#"{"burn": 1000000000, "wait": 0}"#));
+    let s = scenario(1, 1500 * MS, vec![Domain { cap: 30, ..hog }]);
+    let ignored = ThreadsWorld::default().supports(&s).unwrap();
+    if let Some(cap) = ignored.iter().find(|ignored| ignored.key == "domain.cap") {
+        overspin_testing::skip(&cap.reason);
+        return;
+    }
+    let outcome = measured(&s, &mut ());
+    let running = outcome.domains[0].vcpus[0].running.ratio(outcome.elapsed);
+    // The last period may be a third of its quota ahead of its time, and a slice of 5 ms more.
+    assert!((0.2..0.37).contains(&running), "{running}");
+}
+
 #[test]
 fn a_heavier_domain_gets_more_of_a_cpu() {
     let hog = |name: &str, weight| Domain {

@@ -12,7 +12,7 @@ fn answers(sets: &[&str]) -> f64 {
     let scenario =
         scenario_file::parse("io-beside-hog.toml", "io-beside-hog", text, &sets).unwrap();
     let outcome = overspin_sim::run(&scenario, 1).unwrap();
-    outcome.domains[0].tasks[0].items as f64 / 10.0
+    outcome.domains[0].tasks[0].items as f64 / outcome.counted().seconds()
 }
 
 const MENDED: &str = "host.scheduler_params.kick_always=false";

@@ -98,7 +98,7 @@ fn run() -> Vec<Row> {
         row!("finished", "", "1 if the domain's work was done before the limit, else 0", Every,
             |s| Some(f64::from(u8::from(s.domain().finished.is_some())))),
         row!("elapsed", "s", "time from the start of the domain until its work was done", Finished,
-            |s| Some(s.seconds() * s.scale)),
+            |s| s.domain().time_to_finish().map(|time| time.seconds() * s.scale)),
         row!("cpu", "s", "CPU time of the domain's tasks", Finished, |s| Some(cpu(s) * s.scale)),
         row!("requests", "1/s", "work items of the other domains: requests that they answer", Every, requests),
         row!("holders-preempted", "", "holds of a lock during which the holder was descheduled", Every,
@@ -147,7 +147,7 @@ fn lockmeter() -> Vec<Row> {
             |s| Some(each(s, s.domain().lines.iter().map(|l| l.stalled).sum()))),
         row!("waiting-share", "%", "waits for all locks in parts of the time of all CPUs", Finished, |s| {
             let waited: Picos = s.domain().locks.iter().map(|l| l.wait_total).sum();
-            Some(waited.percent(s.outcome.elapsed * s.domain().vcpus.len() as u64))
+            Some(waited.percent(s.outcome.counted() * s.domain().vcpus.len() as u64))
         }),
         row!("lost-lines", "%", "part of the holders' accesses that were to a line that they had had and lost", Finished, |s| {
             let sum = |count: fn(&LineOutcome) -> u64| s.domain().lines.iter().map(count).sum::<u64>() as f64;
@@ -234,7 +234,7 @@ fn system(s: &Subject<'_>) -> f64 {
 
 fn requests(s: &Subject<'_>) -> Option<f64> {
     let others = s.outcome.domains.iter().enumerate().filter(|(i, _)| *i != s.domain);
-    let rate = |d: &DomainOutcome| items(d) as f64 / d.lifetime(s.outcome.elapsed).seconds();
+    let rate = |d: &DomainOutcome| items(d) as f64 / s.outcome.lifetime(d).seconds();
     others.map(|(_, other)| rate(other)).reduce(|a, b| a + b)
 }
 

@@ -35,9 +35,9 @@ impl<'a> Subject<'a> {
         &self.scenario.domains[self.domain]
     }
 
-    /// Simulated seconds from the start of the domain until its end.
+    /// Seconds that count in the life of the domain.
     fn seconds(&self) -> f64 {
-        self.domain().lifetime(self.outcome.elapsed).seconds()
+        self.outcome.lifetime(self.domain()).seconds()
     }
 }
 
@@ -200,7 +200,7 @@ pub static TOOLS: [Tool; 3] = [
     Tool {
         name: "lockmeter",
         title: "lockmeter",
-        show: |s| lockmeter(s.domain(), s.outcome.elapsed),
+        show: |s| lockmeter(s.domain(), s.outcome.counted()),
     },
     Tool { name: "cache-lines", title: "cache lines", show: |s| lines(s.domain()) },
 ];

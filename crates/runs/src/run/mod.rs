@@ -3,11 +3,13 @@
 pub mod causes;
 mod record;
 mod report;
+mod steady;
 pub mod vmstat;
 
 pub use record::record;
 pub(crate) use record::{add, of_scenario};
 pub use report::report;
+pub use steady::{counts, warning};
 pub use vmstat::{VmstatRow, vmstat_rows};
 
 use overspin_scenario::Picos;

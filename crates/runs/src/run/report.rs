@@ -1,6 +1,6 @@
 //! The report of one run: where the time of the host, its vCPUs, locks and tasks went.
 
-use super::{causes, mean, vmstat};
+use super::{causes, mean, steady, vmstat};
 use overspin_report::{Block, Grid, MOST_LINES, micros, percent, seconds, share, short};
 use overspin_scenario::{
     DomainOutcome, Ending, Measurement, Outcome, Picos, Scenario, TaskOutcome,
@@ -25,9 +25,10 @@ pub fn report(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
         },
         seconds(outcome.elapsed),
     );
+    let counts = steady::counts(scenario, outcome);
     blocks.push(Block::Text(match &outcome.measurement {
         None => format!(
-            "{ending} simulated seconds. Seed {}, scheduler {}, {} pCPUs. {} events, trace hash {:016x}. {}.",
+            "{ending} simulated seconds. Seed {}, scheduler {}, {} pCPUs.{counts} {} events, trace hash {:016x}. {}.",
             outcome.seed,
             scenario.host.scheduler,
             scenario.host.pcpus(),
@@ -35,7 +36,7 @@ pub fn report(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
             outcome.trace_hash,
             overspin_record::environment::program(),
         ),
-        Some(measured) => format!("{ending} seconds. {} {}.", how(measured), overspin_record::environment::program()),
+        Some(measured) => format!("{ending} seconds. {}{counts} {}.", how(measured), overspin_record::environment::program()),
     }));
     if let Some(measured) = &outcome.measurement {
         blocks.extend(doubts(measured).map(Block::Text));
@@ -75,13 +76,15 @@ pub fn report(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
             Picos::ZERO => format!("{end}."),
             at => format!("{end}; started at {} s.", seconds(at)),
         }));
+        blocks.extend(steady::warning(outcome, domain).map(Block::Text));
+        blocks.extend(steady::curve(outcome, domain).into_iter().flatten());
         blocks.push(Block::Grid(vcpus(domain)));
         blocks.extend(waiting_is(domain));
         if let Some(interval) = scenario.domains.get(i).and_then(|d| d.kernel.vmstat) {
             blocks.push(Block::Grid(vmstat::vmstat(&vmstat::vmstat_rows(domain, interval))));
         }
         if !domain.lines.is_empty() {
-            blocks.push(Block::Grid(vmstat::lockmeter(domain, outcome.elapsed)));
+            blocks.push(Block::Grid(vmstat::lockmeter(domain, outcome.counted())));
             blocks.push(Block::Grid(vmstat::lines(domain)));
         } else if !domain.locks.is_empty() {
             blocks.push(Block::Grid(locks(domain)));
@@ -105,11 +108,18 @@ fn how(measured: &Measurement) -> String {
     )
 }
 
-/// What was not measured, and reasons for doubt.
+/// What was not measured, and reasons for doubt, the worst first.
 fn doubts(measured: &Measurement) -> impl Iterator<Item = String> {
+    let impossible = measured.impossible.iter().map(|why| format!("IMPOSSIBLE: {why}."));
+    let disturbed = measured.disturbance.map(|by| {
+        let word = if by.is_loud() { "DISTURBED: " } else { "" };
+        let (others, steal) = (short(by.others), short(by.steal));
+        format!("{word}During the run, other programs had {others} % of all CPUs and the hypervisor below {steal} %.")
+    });
+    let first = impossible.chain(disturbed);
     let missing = (!measured.missing.is_empty())
         .then(|| format!("Not measured, and 0 or absent: {}.", measured.missing.join("; ")));
-    missing.into_iter().chain(measured.doubts.iter().map(|d| format!("Doubtful: {d}.")))
+    first.chain(missing).chain(measured.doubts.iter().map(|d| format!("Doubtful: {d}.")))
 }
 
 fn changes(scenario: &Scenario, outcome: &Outcome) -> Grid {

@@ -64,7 +64,8 @@ pub fn vmstat(rows: &[VmstatRow]) -> Grid {
 }
 
 /// Lockmeter's columns. No task uses a try-lock here, so there are no rejections.
-pub fn lockmeter(domain: &DomainOutcome, elapsed: Picos) -> Grid {
+/// `time` is the time that counts.
+pub fn lockmeter(domain: &DomainOutcome, time: Picos) -> Grid {
     let header = [
         "UTIL",
         "CON",
@@ -91,7 +92,7 @@ pub fn lockmeter(domain: &DomainOutcome, elapsed: Picos) -> Grid {
             micros(l.hold_max),
             micros(mean(l.wait_total, l.contended)),
             micros(l.wait_max),
-            share(l.wait_total, elapsed * cpus),
+            share(l.wait_total, time * cpus),
             l.acquisitions.to_string(),
             percent(l.acquisitions - l.contended, l.acquisitions),
             spin,
@@ -110,7 +111,7 @@ pub fn lockmeter(domain: &DomainOutcome, elapsed: Picos) -> Grid {
     }
     line(&total, String::new());
     for l in &domain.locks {
-        line(l, share(l.hold_total, elapsed));
+        line(l, share(l.hold_total, time));
     }
     grid
 }

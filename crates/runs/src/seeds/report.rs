@@ -43,6 +43,25 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
             stuck[0]
         )));
     }
+    let unsteady = over.runs.iter().filter(|(run, _)| !run.unsteady.is_empty());
+    let unsteady: Vec<u64> = unsteady.filter_map(|(run, _)| run.seed).collect();
+    if !unsteady.is_empty() {
+        blocks.push(Block::Text(format!(
+            "NOT STEADY with seeds {}: the two halves of these runs differ by more than a fifth, so that their rates \
+             depend on the length of the run. Make `limit` longer, and see the curve with --seed {}.",
+            ranges(&unsteady),
+            unsteady[0]
+        )));
+    }
+    let disturbed = over.runs.iter().filter(|(run, _)| run.is_disturbed());
+    let disturbed: Vec<u64> = disturbed.filter_map(|(run, _)| run.seed).collect();
+    if !disturbed.is_empty() {
+        blocks.push(Block::Text(format!(
+            "DISTURBED with seeds {}: others had more than 5 % of the CPUs during these runs, each of three times, or \
+             the runs did more than their CPUs can do.",
+            ranges(&disturbed)
+        )));
+    }
     blocks.push(Block::Heading("Over seeds".into()));
     let shown = locks_to_show(over);
     let mut grid = Grid::new(

@@ -105,7 +105,7 @@ fn burned(s: &Subject<'_>) -> f64 {
 
 /// Acquisitions per second while the domain lived.
 fn rate(outcome: &Outcome, domain: &DomainOutcome, locks: &[LockOutcome]) -> f64 {
-    let seconds = domain.lifetime(outcome.elapsed).seconds();
+    let seconds = outcome.lifetime(domain).seconds();
     let acquisitions = locks.iter().map(|l| l.acquisitions as f64).sum::<f64>();
     if seconds > 0.0 { acquisitions / seconds } else { 0.0 }
 }

@@ -57,7 +57,7 @@ impl Cell {
     /// # Errors
     /// If the world refuses the scenario.
     pub fn new(runner: Runner, scenario: &Scenario, seed: u64) -> Result<Self, Refused> {
-        let outcome = runner.run(scenario, seed, &mut (), &|_| {})?;
+        let outcome = runner.run_quietly(scenario, seed)?;
         Ok(Self { run: Run::of(&outcome), values: measure::measure(scenario, &outcome) })
     }
 

@@ -50,6 +50,12 @@ const OTHERS: [Shown; 3] = [
     },
 ];
 
+const UNSTEADY: &str = "~: NOT STEADY. The two halves of a run differ by more than a fifth, so that the rate depends on the \
+                        length of the run: make `limit` longer.";
+
+const DISTURBED: &str = "*: DISTURBED. Others had more than 5 % of the CPUs during a run, each of three times, or the run did \
+                         more than its CPUs can do. The record has the figures.";
+
 /// A point: its runs, and the spread of each measure.
 struct Entry<'a> {
     point: &'a Measured,
@@ -64,6 +70,16 @@ impl<'a> Entry<'a> {
     /// The ending of the first run that deadlocked or was stopped, if there is one.
     fn unsound(&self) -> Option<&Ending> {
         self.point.cells.iter().filter_map(Cell::ending).find(|e| !e.is_sound())
+    }
+
+    /// Whether a run was not steady.
+    fn is_unsteady(&self) -> bool {
+        self.point.cells.iter().any(|cell| !cell.run.unsteady.is_empty())
+    }
+
+    /// Whether others disturbed a run, or it cannot be right.
+    fn is_disturbed(&self) -> bool {
+        self.point.cells.iter().any(|cell| cell.run.is_disturbed())
     }
 
     /// The value, or its mean over seeds.
@@ -83,6 +99,12 @@ impl<'a> Entry<'a> {
             if matches!(spread.finding, Some(Finding::Bimodal { .. })) {
                 text += "!";
             }
+        }
+        if shown.of == THROUGHPUT && self.is_unsteady() {
+            text += "~";
+        }
+        if shown.of == THROUGHPUT && self.is_disturbed() {
+            text += "*";
         }
         text
     }
@@ -124,6 +146,12 @@ pub fn report(outcome: &Outcome) -> Vec<Block> {
     for (shown, grid) in measures {
         blocks.push(Block::Heading(MEASURES[shown.of].title.into()));
         blocks.push(Block::Text(shown.note.into()));
+        if shown.of == THROUGHPUT && entries.iter().any(Entry::is_unsteady) {
+            blocks.push(Block::Text(UNSTEADY.into()));
+        }
+        if shown.of == THROUGHPUT && entries.iter().any(Entry::is_disturbed) {
+            blocks.push(Block::Text(DISTURBED.into()));
+        }
         blocks.push(Block::Grid(grid));
     }
     if outcome.most_seeds() > 1 {

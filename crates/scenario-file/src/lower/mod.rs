@@ -71,6 +71,7 @@ pub fn scenario(
         ..root.fields(fields)?
     };
     event::are_possible(&scenario, &events)?;
+    scenario.agrees().map_err(|fault| root.error(&fault.key, fault.message, fault.help))?;
     Ok(scenario)
 }
 

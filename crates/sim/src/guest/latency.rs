@@ -23,6 +23,15 @@ impl Latencies {
         kept.all.borrow_mut().record(time / NS);
     }
 
+    /// Begins anew.
+    pub(super) fn clear(&self) {
+        if let Some(kept) = self.0.get() {
+            kept.total.set(Picos::ZERO);
+            kept.max.set(Picos::ZERO);
+            kept.all.take();
+        }
+    }
+
     pub(crate) fn outcome(&self) -> Option<LatencyOutcome> {
         let kept = self.0.get()?;
         let (all, max) = (kept.all.borrow(), kept.max.get());

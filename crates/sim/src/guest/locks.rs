@@ -67,20 +67,29 @@ impl Counters {
         self.waits.get_or_init(Box::default).borrow_mut().record(time / NS);
     }
 
+    /// Begins anew.
+    pub(super) fn clear(&self) {
+        for count in [
+            &self.acquisitions,
+            &self.contended,
+            &self.slow_paths,
+            &self.kicks,
+            &self.holder_preempted,
+        ] {
+            count.set(0);
+        }
+        for time in [&self.hold_total, &self.hold_max, &self.wait_total, &self.wait_max] {
+            time.set(Picos::ZERO);
+        }
+        if let Some(waits) = self.waits.get() {
+            waits.take();
+        }
+    }
+
     /// The wait that only one of `one_in` acquisitions exceeded; an uncontended acquisition waits for 0.
     fn wait_of_all_but(&self, one_in: u64) -> Picos {
         let acquisitions = self.acquisitions.get();
         self.quantile(|waits| waits.of_all_but(one_in, acquisitions))
-    }
-
-    /// The same for one of a thousand. In one of some forty runs it is a rank too high, by a rounding error: one of at least a
-    /// thousand. It stays so until the model version changes for a better reason.
-    fn wait_p999(&self) -> Picos {
-        let beyond = self.acquisitions.get() / 1000;
-        self.quantile(|waits| {
-            let contended = waits.count() as f64;
-            waits.of_rank(((1.0 - beyond as f64 / contended) * contended).ceil() as u64)
-        })
     }
 
     /// A quantile of the waits. The upper end of its bucket may lie above the longest wait.
@@ -100,7 +109,7 @@ impl Counters {
             wait_causes: WaitCauses::default(),
             wait_p50: self.wait_of_all_but(2),
             wait_p99: self.wait_of_all_but(100),
-            wait_p999: self.wait_p999(),
+            wait_p999: self.wait_of_all_but(1000),
             hold_total: self.hold_total.get(),
             hold_max: self.hold_max.get(),
             slow_paths: self.slow_paths.get(),

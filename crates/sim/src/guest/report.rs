@@ -68,6 +68,14 @@ impl Guest {
             .collect()
     }
 
+    /// The warm-up is over: longest times and distributions begin anew, and with them all that belongs to the same lock.
+    pub(crate) fn count_from_here(&self) {
+        for lock in 0..self.named_locks.len() + self.vcpus as usize {
+            self.bank.counters(lock).clear();
+        }
+        self.tasks.borrow().iter().for_each(|task| task.latencies.clear());
+    }
+
     fn lock_name(&self, lock: u32) -> String {
         let lock = lock as usize;
         match self.named_locks.get(lock) {

@@ -27,3 +27,4 @@ mod shares;
 mod stream;
 mod ticks;
 mod user_mode;
+mod warmup;

@@ -217,7 +217,7 @@ fn any_change() -> impl Strategy<Value = Change> {
 }
 
 /// A scenario with pools and events, without the events that `check` refuses.
-fn any_changing_scenario() -> impl Strategy<Value = Scenario> {
+pub fn any_changing_scenario() -> impl Strategy<Value = Scenario> {
     let schedulers: Vec<_> = overspin_sched::schedulers().iter().map(|s| s.name).collect();
     let pools = prop::collection::vec(prop::sample::select(schedulers), 0..3);
     let events = prop::collection::vec((upto(30 * MS), any_change()), 1..20);

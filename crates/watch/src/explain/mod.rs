@@ -131,7 +131,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
     let mut blocks = vec![
         Block::Title(format!("{}: why it waits", scenario.name)),
         Block::Text(format!(
-            "{} {}, {} pCPUs.",
+            "{} {}, {} pCPUs.{}",
             seconds(outcome.elapsed),
             match &outcome.measurement {
                 None => format!(
@@ -144,7 +144,8 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
                     own_scheduler(&measured.world, scenario)
                 ),
             },
-            scenario.host.pcpus()
+            scenario.host.pcpus(),
+            overspin_runs::run::counts(scenario, outcome),
         )),
     ];
     if let Ending::Deadlock { waits } = &outcome.ending {
@@ -155,7 +156,7 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
     }
     for (asked, domain) in scenario.domains.iter().zip(&outcome.domains) {
         blocks.push(Block::Heading(format!("Domain {} ({})", domain.name, asked.lock)));
-        domain_story(domain, outcome.elapsed, &mut blocks);
+        domain_story(domain, outcome.counted(), &mut blocks);
     }
     let names = Names { scenario, outcome };
     if !outcome.worst_waits.is_empty() {
@@ -175,9 +176,10 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
     blocks
 }
 
-fn domain_story(domain: &DomainOutcome, elapsed: Picos, blocks: &mut Vec<Block>) {
+/// `time` is the time that counts.
+fn domain_story(domain: &DomainOutcome, time: Picos, blocks: &mut Vec<Block>) {
     let all = WaitCauses::sum(domain.locks.iter().map(|l| &l.wait_causes));
-    let vcpu_time = elapsed.saturating_mul(domain.vcpus.len() as u64);
+    let vcpu_time = time.saturating_mul(domain.vcpus.len() as u64);
     if all.total() == Picos::ZERO {
         let waited: Picos = domain.locks.iter().map(|l| l.wait_total).sum();
         blocks.push(Block::Text(match waited {

@@ -123,7 +123,8 @@ impl<W: Write> PerfettoSink<W> {
             }
             // Guest tasks would need a third level of threads, while lock slices tell the story. The end of a
             // release is so close to its beginning that drawing it would hide more than it shows.
-            Moment::Task { .. }
+            Moment::Counts
+            | Moment::Task { .. }
             | Moment::TaskLock { .. }
             | Moment::TaskSleep { .. }
             | Moment::LockFreed { .. } => {}

@@ -186,7 +186,8 @@ impl Recorder {
             Moment::PauseLoopExit { vcpu } => self.mark(at, vcpu, Event::Exit),
             Moment::DirectedYield { from, to } => self.mark(at, from, Event::DirectedYield(to)),
             Moment::Change { event } => self.mark(at, 0, Event::Change(event)),
-            Moment::Wake { .. }
+            Moment::Counts
+            | Moment::Wake { .. }
             | Moment::Runs { .. }
             | Moment::Sleeps { .. }
             | Moment::Returns { .. }

@@ -18,6 +18,8 @@ fn outcome(end: Picos) -> Outcome {
         seed: 1,
         ending: Ending::Limit,
         elapsed: end,
+        warmup: Picos::ZERO,
+        progress_step: Picos::ZERO,
         events: 0,
         run_ahead: 0,
         trace_hash: 0,
@@ -175,7 +177,8 @@ fn what_is_too_large_gets_a_longer_quantum_and_no_error_adds_up() {
 fn a_run_that_is_observed_is_the_same_run() {
     // Two vCPUs that begin together on two pCPUs wait for each other.
     let text = TWO_ON_ONE.replace("cores = 1", "cores = 2\nstagger = \"0\"");
-    let scenario = scenario_file::parse("t", "t", &text, &[]).unwrap();
+    let all = ["warmup=0".to_owned()];
+    let scenario = scenario_file::parse("t", "t", &text, &all).unwrap();
     let mut observers =
         (Recorder::new(&scenario, Picos::ZERO, 10_000), WaitLengths::new(&scenario));
     let world = overspin_runs::catalog::catalog().simulator();

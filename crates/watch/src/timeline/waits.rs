@@ -85,6 +85,7 @@ impl Observer for WaitLengths {
                         self.by_lock.entry((domain, lock)).or_default().record((*at - since) / NS);
                     }
                 }
+                Moment::Counts => self.by_lock.clear(),
                 _ => {}
             }
         }

@@ -75,7 +75,9 @@ fn an_interval_has_its_own_times_and_no_others() {
 
 #[test]
 fn frames_of_a_run_add_up_to_its_outcome() {
-    let scenario = Scenario { limit: Picos::ms(50), ..scenario() };
+    // Frames show everything, so everything must count.
+    let (limit, warmup) = (Picos::ms(50), Some(Picos::ZERO));
+    let scenario = Scenario { limit, warmup, ..scenario() };
     let run = |interval: Picos| -> (Vec<Frame>, Outcome) {
         let mut frames = Vec::new();
         let mut meter = Meter::new(&scenario, move || interval, |frame| frames.push(frame));

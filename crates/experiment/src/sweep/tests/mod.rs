@@ -70,6 +70,8 @@ fn outcome(seed: u64, elapsed: Picos, domains: Vec<DomainOutcome>) -> Outcome {
         seed,
         ending: if finished { Ending::Finished } else { Ending::Limit },
         elapsed,
+        warmup: Picos::ZERO,
+        progress_step: Picos::ZERO,
         events: 1,
         run_ahead: 0,
         trace_hash: seed << 60,

@@ -1,0 +1,187 @@
+//! Caps as quotas of the kernel's bandwidth control: each domain with a cap has a control group of its own.
+//!
+//! | Hierarchy | The threads of a group | Its quota |
+//! |---|---|---|
+//! | version 1, controller `cpu` | `tasks` | `cpu.cfs_quota_us` in each `cpu.cfs_period_us` |
+//! | version 2 | `cgroup.threads` of a threaded group | `cpu.max`: quota and period |
+//!
+//! The groups are made below the group of this process, and removed when the run is over. Those of a process that was
+//! killed are removed by the next run. Source: Documentation/scheduler/sched-bwc.rst, admin-guide/cgroup-v2.rst.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::kernel_thread_id;
+
+/// The period, in microseconds: the kernel's default, and that of the simulated schedulers.
+const PERIOD_US: u64 = 100_000;
+/// The first part of the names of groups.
+const PREFIX: &str = "overspin";
+
+/// A group of threads that together get no more than a quota of CPU time in each period.
+#[derive(Debug)]
+pub(super) struct Quota {
+    dir: PathBuf,
+    /// The file that takes the numbers of its threads.
+    threads: &'static str,
+}
+
+impl Quota {
+    /// A group with `cap` percent of a CPU.
+    ///
+    /// # Errors
+    /// Why this system refuses it, in words.
+    pub(super) fn new(cap: u32) -> Result<Self, String> {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let Some(own) = own_group(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo")) else {
+            return Err("this process is in no control group with a CPU controller".into());
+        };
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        own.clear_leftovers();
+        let dir = own.dir.join(format!("{PREFIX}-{}-{number}", std::process::id()));
+        own.make(&dir, cap).map_err(|(what, error)| {
+            // Nothing is in it.
+            let _ = fs::remove_dir(&dir);
+            format!("{}: {error}", what.display())
+        })
+    }
+
+    /// Puts the calling thread into it.
+    pub(super) fn add_this_thread(&self) -> io::Result<()> {
+        fs::write(self.dir.join(self.threads), kernel_thread_id().to_string())
+    }
+}
+
+impl Drop for Quota {
+    /// Its threads have ended.
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.dir);
+    }
+}
+
+/// The group of this process.
+#[derive(Debug, PartialEq, Eq)]
+struct Group {
+    dir: PathBuf,
+    is_v2: bool,
+}
+
+/// The group with a CPU controller in which `/proc/self/cgroup` says that a process is: in the first hierarchy of version 1 that
+/// has that controller, or else in that of version 2.
+fn own_group(cgroup: &str, mountinfo: &str) -> Option<Group> {
+    let lines = || {
+        cgroup.lines().filter_map(|line| line.splitn(3, ':').nth(1).zip(line.splitn(3, ':').nth(2)))
+    };
+    let has_cpu = |list: &str| list.split(',').any(|controller| controller == "cpu");
+    let v1 = lines().find(|(controllers, _)| has_cpu(controllers));
+    let v2 = lines().find(|(controllers, _)| controllers.is_empty());
+    let ((_, path), is_v2) = v1.map(|found| (found, false)).or_else(|| Some((v2?, true)))?;
+    // Fields of proc_pid_mountinfo(5): ... root, mount point, options, optional fields, "-", type, source, super options.
+    let mount = mountinfo.lines().find_map(|line| {
+        let (left, right) = line.split_once(" - ")?;
+        let (left, right): (Vec<&str>, Vec<&str>) =
+            (left.split(' ').collect(), right.split(' ').collect());
+        let is_it = match is_v2 {
+            true => right.first() == Some(&"cgroup2"),
+            false => right.first() == Some(&"cgroup") && has_cpu(right.last()?),
+        };
+        left.get(3).copied().zip(left.get(4).copied()).filter(|_| is_it)
+    });
+    let (root, point): (&str, &str) = mount?;
+    // In a container the mount may show a part of the hierarchy.
+    let below = path.strip_prefix(root.trim_end_matches('/')).unwrap_or(path);
+    Some(Group { dir: Path::new(point).join(below.trim_start_matches('/')), is_v2 })
+}
+
+impl Group {
+    /// Makes the group `dir` below it. An error comes with the file that refused.
+    fn make(&self, dir: &Path, cap: u32) -> Result<Quota, (PathBuf, io::Error)> {
+        let write = |path: PathBuf, text: &str| fs::write(&path, text).map_err(|e| (path, e));
+        let quota = (u64::from(cap) * PERIOD_US / 100).max(1000);
+        fs::create_dir(dir).map_err(|e| (dir.to_owned(), e))?;
+        if self.is_v2 {
+            write(dir.join("cgroup.type"), "threaded")?;
+            write(self.dir.join("cgroup.subtree_control"), "+cpu")?;
+            write(dir.join("cpu.max"), &format!("{quota} {PERIOD_US}"))?;
+            return Ok(Quota { dir: dir.to_owned(), threads: "cgroup.threads" });
+        }
+        write(dir.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
+        write(dir.join("cpu.cfs_quota_us"), &quota.to_string())?;
+        Ok(Quota { dir: dir.to_owned(), threads: "tasks" })
+    }
+
+    /// Removes the groups of processes that are no more.
+    fn clear_leftovers(&self) {
+        for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let mut parts = name.to_str().unwrap_or_default().split('-');
+            let is_ours = parts.next() == Some(PREFIX);
+            let process = parts.next().filter(|number| number.parse::<u32>().is_ok());
+            if let Some(process) = process.filter(|_| is_ours)
+                && !Path::new("/proc").join(process).exists()
+            {
+                let _ = fs::remove_dir(entry.path());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V1: &str = "3:cpuset:/\n2:cpuacct,cpu:/a\n0::/\n";
+    const MOUNTS: &str = "30 24 0:26 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
+                          31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn the_group_of_a_process_is_found_in_both_hierarchies() {
+        let of = |dir: &str, is_v2| Some(Group { dir: dir.into(), is_v2 });
+        assert_eq!(own_group(V1, MOUNTS), of("/sys/fs/cgroup/cpu,cpuacct/a", false));
+        assert_eq!(
+            own_group("0::/user.slice/s\n", MOUNTS),
+            of("/sys/fs/cgroup/unified/user.slice/s", true)
+        );
+        // A container sees its own group as the root of the mount.
+        let inside = MOUNTS.replace("0:27 / ", "0:27 /docker/7 ");
+        assert_eq!(own_group("0::/docker/7/b\n", &inside), of("/sys/fs/cgroup/unified/b", true));
+        assert_eq!(own_group("3:cpuset:/\n", MOUNTS), None);
+        assert_eq!(own_group(V1, ""), None);
+    }
+
+    #[test]
+    fn a_group_of_version_2_is_threaded_and_has_its_quota() {
+        let root = tempfile::tempdir().unwrap();
+        let own = Group { dir: root.path().into(), is_v2: true };
+        let dir = root.path().join("overspin-1-0");
+        let quota = own.make(&dir, 50).unwrap();
+        let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+        assert_eq!(read(dir.join("cgroup.type")), "threaded");
+        assert_eq!(read(dir.join("cpu.max")), "50000 100000");
+        assert_eq!(read(root.path().join("cgroup.subtree_control")), "+cpu");
+        quota.add_this_thread().unwrap();
+        assert_eq!(read(dir.join("cgroup.threads")), kernel_thread_id().to_string());
+        // What refuses is named.
+        let (what, _) = own.make(&dir, 50).unwrap_err();
+        assert_eq!(what, dir);
+    }
+
+    #[test]
+    fn only_groups_of_dead_processes_are_left_over() {
+        let root = tempfile::tempdir().unwrap();
+        let alive = format!("overspin-{}-3", std::process::id());
+        for name in [&*alive, "overspin-4294967294-0", "overspin-x-0", "other-4294967294-0"] {
+            fs::create_dir(root.path().join(name)).unwrap();
+        }
+        Group { dir: root.path().into(), is_v2: true }.clear_leftovers();
+        let mut left: Vec<String> = fs::read_dir(root.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["other-4294967294-0", &alive, "overspin-x-0"]);
+    }
+}
