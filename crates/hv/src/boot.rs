@@ -26,6 +26,7 @@ const BOOT_DISTANCE: Picos = Picos::us(10);
 const TASKS: u32 = 4096;
 /// Purposes of random numbers, apart from those of tasks.
 const STARTS: u64 = 1 << 40;
+const HOMES: u64 = 1 << 41;
 
 /// The machine of a run, before it begins.
 pub(crate) struct BootedMachine {
@@ -127,7 +128,11 @@ pub(crate) fn core(
         vcpus.extend((0..domain.vcpus).map(|index| {
             let number = first + index;
             let home = number % scenario.host.pcpus();
-            Vcpu::new(d as u32, index, home, plan[number as usize])
+            let first_home = (scenario.host.stagger > Picos::ZERO).then(|| {
+                let stream = HOMES ^ (d as u64) << 20 ^ u64::from(index);
+                Random::new(seed ^ Random::new(stream).bits()).bits()
+            });
+            Vcpu { first_home, ..Vcpu::new(d as u32, index, home, plan[number as usize]) }
         }));
         let image = image(program, scenario, (d, load), seed, rate)?;
         let info = image.info();

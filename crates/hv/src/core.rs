@@ -52,6 +52,8 @@ pub(crate) struct Pcpu {
 /// A vCPU.
 #[derive(Debug)]
 pub(crate) struct Vcpu {
+    /// A random number for its first home in the scheduler, if nature decides it.
+    pub first_home: Option<u64>,
     pub domain: u32,
     /// Its number in the domain.
     pub index: u32,
@@ -81,6 +83,7 @@ impl Vcpu {
     /// vCPU `index` of `domain`, which is down. The first one of a domain comes up by itself at `boot_plan`.
     pub(crate) fn new(domain: u32, index: u32, home: u32, boot_plan: Nanos) -> Self {
         Self {
+            first_home: None,
             domain,
             index,
             place: Place::Guest,

@@ -12,7 +12,13 @@ impl Core {
         if vcpu.index == 0 {
             domain.started = now;
         }
-        self.on_vcpu(Some(p), v, |h, v, out| h.up(now, v, out));
+        let first_home = vcpu.first_home;
+        self.on_vcpu(Some(p), v, |h, v, out| {
+            if let Some(number) = first_home {
+                h.set_first_home(v, number);
+            }
+            h.up(now, v, out);
+        });
         self.show(now, v);
     }
 

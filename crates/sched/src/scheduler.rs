@@ -246,6 +246,12 @@ pub trait Scheduler: Debug + Send {
     /// queue the vCPU if it is runnable.
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId);
 
+    /// Whether vCPUs are threads that have run before their guest starts, so that the first home of each is anywhere
+    /// ([`Hypervisor::set_first_home`](crate::Hypervisor::set_first_home)).
+    fn runs_threads(&self) -> bool {
+        false
+    }
+
     /// Removes `v`, which is neither running nor runnable, for good.
     fn remove(&mut self, cx: &mut Context<'_>, v: VcpuId);
 

@@ -72,7 +72,13 @@ impl Engine {
                 }
                 Event::Switched { pcpu } => self.switched(pcpu),
                 Event::Boot { vcpu } => {
-                    self.on_vcpu(NONE, vcpu, |h, now, v, out| h.up(now, v, out));
+                    let home = self.first_home(vcpu);
+                    self.on_vcpu(NONE, vcpu, |h, now, v, out| {
+                        if let Some(number) = home {
+                            h.set_first_home(v, number);
+                        }
+                        h.up(now, v, out);
+                    });
                 }
                 Event::Change { index } => self.change(index as usize),
                 Event::Scheduler { timer } => {
@@ -111,6 +117,13 @@ impl Engine {
                 return Stop::Finished;
             }
         }
+    }
+
+    /// A random number for the first home of a vCPU, if nature decides it: not in a scenario without offsets.
+    fn first_home(&self, vcpu: u32) -> Option<u64> {
+        let v = &self.vcpus[vcpu as usize];
+        let random = || self.guest(v.guest).first_home(self, v.index);
+        (self.scenario.host.stagger > Picos::ZERO).then(random)
     }
 
     /// The administrator carries out an event of the scenario.

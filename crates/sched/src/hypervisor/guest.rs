@@ -17,6 +17,21 @@ impl Hypervisor {
         }
     }
 
+    /// Sets the home of a vCPU that has not been up yet to one of the pCPUs that it may use: `number`, modulo how many
+    /// these are. No effect with a scheduler whose rules say where each vCPU begins.
+    pub fn set_first_home(&mut self, v: VcpuId, number: u64) {
+        if !self.scheduler.runs_threads() || self.machine.vcpu(v).flags & flags::DOWN == 0 {
+            return;
+        }
+        let may = self.machine.affinity(v).hard();
+        let nth = number % u64::from(may.len().max(1));
+        let home = may.iter().nth(nth as usize);
+        if let Some(home) = home {
+            let vcpu = self.machine.vcpu_mut(v);
+            (vcpu.home, vcpu.on) = (home, home);
+        }
+    }
+
     /// Takes a vCPU offline.
     pub fn down(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
         self.machine.vcpu_mut(v).flags |= flags::DOWN;

@@ -132,6 +132,10 @@ impl<C: Class> Scheduler for Host<C> {
         self.candidates = CpuSet::empty(pcpus);
     }
 
+    fn runs_threads(&self) -> bool {
+        true
+    }
+
     fn create_domain(&mut self, d: DomainId, params: DomainParams) {
         let weight = i64::from(params.weight) * NICE_0 / DOMAIN_WEIGHT;
         self.domains.push(Domain { weight, members: Vec::new(), runnable: 0, quota: None });

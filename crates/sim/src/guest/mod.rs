@@ -52,9 +52,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Stand for a task where the guest itself draws random numbers: `TICKING` for the phases of ticks,
-/// `STARTING` for the times at which vCPUs come up.
+/// `STARTING` for the times at which vCPUs come up, `FIRST_HOME` for the pCPUs on which they do.
 const TICKING: u32 = u32::MAX;
 const STARTING: u32 = u32::MAX - 1;
+const FIRST_HOME: u32 = u32::MAX - 2;
 
 /// A semaphore on which tasks sleep.
 #[derive(Debug, Default)]
@@ -246,6 +247,11 @@ impl Guest {
     /// Random numbers for the time at which vCPU `index` comes up.
     pub(crate) fn starting_offset(&self, engine: &Engine, index: u32) -> Random {
         Random::new(self.random_bits(engine, STARTING, index))
+    }
+
+    /// A random number for the pCPU on which vCPU `index` begins.
+    pub(crate) fn first_home(&self, engine: &Engine, index: u32) -> u64 {
+        self.random_bits(engine, FIRST_HOME, index)
     }
 
     /// Prefetches the pointers to the runqueues, their locks and the idle loops.
