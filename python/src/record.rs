@@ -210,7 +210,7 @@ impl Record {
         // A run that was stopped from outside is repeated up to there.
         let mut scenario = scenario.clone();
         if matches!(outcome.ending, Ending::Stopped { .. }) {
-            scenario.limit = outcome.elapsed;
+            (scenario.limit, scenario.warmup) = (outcome.elapsed, Some(outcome.warmup));
         }
         let from = Picos((from_us.max(0.0) * 1e6) as u64);
         let timeline = interruptible(py, None, |until| {

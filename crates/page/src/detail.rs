@@ -57,8 +57,8 @@ pub fn detail(
     }
     let Some(wanted) = wanted(record).map_err(DetailError::Record)? else { return Ok(None) };
     let Wanted { name, mut scenario, seed, hash, stopped } = wanted;
-    if let Some(at) = stopped {
-        scenario.limit = at;
+    if let Some((at, warmup)) = stopped {
+        (scenario.limit, scenario.warmup) = (at, Some(warmup));
     }
     let observe = |from: Picos| -> Result<(Outcome, WaitLengths, Timeline), Refused> {
         let mut observers = (Recorder::new(&scenario, from, most), WaitLengths::new(&scenario));
@@ -85,8 +85,8 @@ struct Wanted {
     seed: u64,
     /// Its trace hash, if the record has it and the run was not stopped.
     hash: Option<u64>,
-    /// The time at which it was stopped from outside.
-    stopped: Option<Picos>,
+    /// The time at which it was stopped from outside, and its warm-up, which would follow from another limit.
+    stopped: Option<(Picos, Picos)>,
 }
 
 fn wanted(record: &Record) -> Result<Option<Wanted>, String> {
@@ -102,7 +102,7 @@ fn wanted(record: &Record) -> Result<Option<Wanted>, String> {
                 seed: record.seed.or(run.seed).unwrap_or(scenario.seed),
                 scenario,
                 hash: run.trace_hash.filter(|_| !is_stopped),
-                stopped: run.elapsed.filter(|_| is_stopped),
+                stopped: run.elapsed.filter(|_| is_stopped).map(|at| (at, run.warmup)),
             }))
         }
         Kind::Seeds | Kind::Sweep => Ok(explain::worst(record)?.map(|worst| Wanted {
