@@ -80,25 +80,6 @@ pub(crate) fn outcome(
     (loads, cpus): (&[Loads], &[u32]),
     before: Option<&WarmUp>,
 ) -> Outcome {
-    let mut all = whole(core, seed, end, (loads, cpus), before);
-    if let Some(before) = before {
-        all = all.since(&before.outcome);
-        // A guest counts the spinning of a wait when the wait ends: that of the warm-up, too.
-        for v in all.domains.iter_mut().flat_map(|d| &mut d.vcpus) {
-            v.spinning = v.spinning.min(v.running);
-        }
-    }
-    all
-}
-
-/// As [`outcome`], but with counts and times of the whole run. Only quantiles are those after the warm-up.
-fn whole(
-    core: &Core,
-    seed: u64,
-    end: End,
-    (loads, cpus): (&[Loads], &[u32]),
-    before: Option<&WarmUp>,
-) -> Outcome {
     let elapsed = core.now();
     let fault = |(d, domain): (&Domain, &overspin_scenario::Domain)| {
         d.fault.as_ref().map(|fault| format!("the host stopped domain `{}`: {fault}", domain.name))
@@ -109,7 +90,7 @@ fn whole(
     if core.tracing.dropped > 0 {
         doubts.push(format!("{} moments at locks were too many to keep", core.tracing.dropped));
     }
-    Outcome {
+    let mut all = Outcome {
         seed,
         ending: match end {
             _ if !faults.is_empty() => Ending::Deadlock { waits: faults },
@@ -145,7 +126,15 @@ fn whole(
             doubts,
             ..Measurement::default()
         }),
+    };
+    if let Some(before) = before {
+        all = all.since(&before.outcome);
+        // A guest counts the spinning of a wait when the wait ends: that of the warm-up, too.
+        for v in all.domains.iter_mut().flat_map(|d| &mut d.vcpus) {
+            v.spinning = v.spinning.min(v.running);
+        }
     }
+    all
 }
 
 fn pcpus(core: &Core, now: Nanos) -> Vec<PcpuOutcome> {
