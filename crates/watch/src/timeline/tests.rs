@@ -197,3 +197,16 @@ fn a_run_that_is_observed_is_the_same_run() {
         assert!(error <= 1000 * lane.states.len() as u64, "{}: {on} {}", lane.name, vcpu.running);
     }
 }
+
+#[test]
+fn waits_of_tasks_for_a_lock_of_user_mode_are_counted_too() {
+    let text = "limit = \"200ms\"\n[host]\ncores = 1\n[[domain]]\nname = \"program\"\nvcpus = 1\nlock = \"mutex\"\n\
+                workload = { kind = \"lock-loop\", threads = 3, mode = \"user\", section = \"50us\", outside = \"50us\" }\n";
+    let scenario = scenario_file::parse("t", "t", text, &[]).unwrap();
+    let mut waits = WaitLengths::new(&scenario);
+    let world = overspin_runs::catalog::catalog().simulator();
+    let outcome = overspin_host::run(world, &scenario, 1, &mut waits, &()).unwrap();
+    let lock = &outcome.domains[0].locks[0];
+    assert!(lock.contended > 0, "{lock:?}");
+    assert_eq!(waits.of(0, 0).unwrap().count(), lock.contended);
+}

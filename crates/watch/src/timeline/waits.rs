@@ -1,7 +1,7 @@
 //! Counts the waits for each lock by their length, for the histograms of a report page.
 
 use overspin_histogram::{Histogram, upper_end};
-use overspin_host::{Interest, Moment, Observer, Timed};
+use overspin_host::{Interest, LockEvent, Moment, Observer, Timed};
 use overspin_scenario::{NS, Picos, Scenario};
 use std::collections::BTreeMap;
 
@@ -44,6 +44,8 @@ pub struct WaitLengths {
     domains: Vec<u32>,
     /// The beginning of each wait that goes on, by vCPU and lock.
     open: BTreeMap<(u32, u32), Picos>,
+    /// The same of tasks that wait for a lock of user mode, by domain, task and lock.
+    open_of_tasks: BTreeMap<(u32, u32, u32), Picos>,
     /// By domain and by number of the lock in it.
     by_lock: BTreeMap<(u32, u32), Histogram>,
 }
@@ -57,6 +59,7 @@ impl WaitLengths {
         Self {
             domains: (0..).zip(&sizes).flat_map(of).collect(),
             open: BTreeMap::new(),
+            open_of_tasks: BTreeMap::new(),
             by_lock: BTreeMap::new(),
         }
     }
@@ -83,6 +86,19 @@ impl Observer for WaitLengths {
                     if let Some(since) = self.open.remove(&(vcpu, lock)) {
                         let domain = self.domains[vcpu as usize];
                         self.by_lock.entry((domain, lock)).or_default().record((*at - since) / NS);
+                    }
+                }
+                Moment::TaskLock { domain, task, lock, what } => {
+                    let (domain, key) = (domain.into(), (domain.into(), task, lock));
+                    match what {
+                        LockEvent::Waits { .. } => _ = self.open_of_tasks.insert(key, *at),
+                        LockEvent::Acquired { .. } => {
+                            if let Some(since) = self.open_of_tasks.remove(&key) {
+                                let waits = self.by_lock.entry((domain, lock)).or_default();
+                                waits.record((*at - since) / NS);
+                            }
+                        }
+                        _ => {}
                     }
                 }
                 Moment::Counts => self.by_lock.clear(),
