@@ -72,9 +72,8 @@ struct Group {
 /// The group with a CPU controller in which `/proc/self/cgroup` says that a process is: in the first hierarchy of version 1 that
 /// has that controller, or else in that of version 2.
 fn own_group(cgroup: &str, mountinfo: &str) -> Option<Group> {
-    let lines = || {
-        cgroup.lines().filter_map(|line| line.splitn(3, ':').nth(1).zip(line.splitn(3, ':').nth(2)))
-    };
+    // hierarchy:controllers:path
+    let lines = || cgroup.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
     let has_cpu = |list: &str| list.split(',').any(|controller| controller == "cpu");
     let v1 = lines().find(|(controllers, _)| has_cpu(controllers));
     let v2 = lines().find(|(controllers, _)| controllers.is_empty());
