@@ -26,6 +26,8 @@ parameters! {
         tasks: Vec<String> = Texts, Required,
             "The tasks, numbered from 0: `NAME: STEP, STEP`. Steps are `run 85us` (CPU time), `sleep 3ms`, `wait` \
              (until another task wakes this one), `wake 2` (wakes task 2) and `hold NAME 2us` (CPU time under a lock).";
+        mode: Mode = Choice(Mode::WORDS), Is("kernel"),
+            "The locks are the guest kernel's, or a program's: then the kernel preempts their holders and waiters.";
     }
 }
 
@@ -131,6 +133,10 @@ impl Load for Replay {
         }
     }
 
+    fn locks_in_user_mode(&self) -> bool {
+        self.mode == Mode::User
+    }
+
     fn lock_names(&self) -> Vec<String> {
         Script::of(&self.tasks).map_or_else(|_| Vec::new(), |script| script.locks)
     }
@@ -150,17 +156,21 @@ impl Load for Replay {
     fn start(&self, vcpus: u32) -> Vec<Start> {
         let Ok(script) = Script::of(&self.tasks) else { return Vec::new() };
         let gates = Arc::new(Gates::new(script.tasks.len()));
+        let how = match self.mode {
+            Mode::User => LockUse::User,
+            Mode::Kernel => LockUse::Plain,
+        };
         let mut starts = Vec::with_capacity(script.tasks.len());
         for (i, (name, steps)) in script.tasks.into_iter().enumerate() {
             let gates = Arc::clone(&gates);
-            let program: Program = Box::new(move |env| go(env, i, &steps, &gates));
+            let program: Program = Box::new(move |env| go(env, i, &steps, (&gates, how)));
             starts.push(Start { name, vcpu: Some(i as u32 % vcpus.max(1)), program });
         }
         starts
     }
 }
 
-fn go(env: &dyn Env, me: usize, steps: &[Step], gates: &Gates) {
+fn go(env: &dyn Env, me: usize, steps: &[Step], (gates, how): (&Gates, LockUse)) {
     for step in steps {
         match *step {
             Step::Run(work) => {
@@ -170,7 +180,7 @@ fn go(env: &dyn Env, me: usize, steps: &[Step], gates: &Gates) {
             Step::Sleep(time) => env.sleep(time),
             Step::Wait => env.down(gates.of(env, me)),
             Step::Wake(task) => env.up(gates.of(env, task)),
-            Step::Hold(lock, work) => env.section(lock, LockUse::Plain, work),
+            Step::Hold(lock, work) => env.section(lock, how, work),
         }
     }
 }
@@ -211,7 +221,8 @@ mod tests {
     use std::string::ToString;
 
     fn replay(tasks: &[&str]) -> Replay {
-        Replay { tasks: tasks.iter().map(ToString::to_string).collect() }
+        let tasks = tasks.iter().map(ToString::to_string).collect();
+        Replay { tasks, mode: Mode::Kernel }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use overspin_scenario::{
     Cause, Domain, Ending, GuestScheduler, Kernel, MS, Picos, Preemption, SEC, Scenario, US,
     Workloads,
 };
-use overspin_workload::{BurnWait, Distribution, LockLoop, Mode, Ping};
+use overspin_workload::{BurnWait, Distribution, LockLoop, Mode, Ping, Replay};
 
 /// Eight threads of a program on two vCPUs with a pCPU each.
 fn program(lock: &str, scheduler: GuestScheduler) -> Scenario {
@@ -146,4 +146,25 @@ fn a_preemptible_kernel_answers_within_a_tick() {
     assert!((480..540).contains(&none) && (480..540).contains(&voluntary), "{none} {voluntary}");
     assert!((650..800).contains(&lazy), "{lazy}");
     assert!(full > 950, "{full}");
+}
+
+/// Two tasks on one vCPU: one holds a lock for 30 ms, the other wants it. A kernel's holder goes on to its end; a program's
+/// shares the vCPU with the waiter, which spins.
+#[test]
+fn a_recorded_holder_is_preempted_if_its_lock_is_a_programs() {
+    let tasks = ["a: hold x 30ms", "b: run 1ms, hold x 1ms"].map(str::to_owned).into();
+    let replay = Replay { tasks, mode: Mode::Kernel };
+    let finish = |mode: Mode| {
+        let kernel = Kernel { hz: 250, scheduler: GuestScheduler::Eevdf, ..Kernel::default() };
+        let guest = Domain {
+            kernel,
+            ..domain(1, "ticket", Workloads::from(Replay { mode, ..replay.clone() }))
+        };
+        let outcome = run(&scenario(host(1, "eevdf"), vec![guest], SEC), 1);
+        let causes = outcome.domains[0].locks[0].wait_causes;
+        (outcome.domains[0].finished.unwrap(), causes.holder_preempted_by_guest)
+    };
+    let (kernel, user) = (finish(Mode::Kernel), finish(Mode::User));
+    assert!(kernel.0 < 35 * MS && kernel.1 == Picos::ZERO, "{kernel:?}");
+    assert!(user.0 > 45 * MS && user.1 > 15 * MS, "{user:?}");
 }
