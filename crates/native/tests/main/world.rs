@@ -207,17 +207,18 @@ fn a_cancelled_run_has_the_figures_up_to_then() {
 #[test]
 fn what_threads_cannot_do_is_named() {
     let mut s = scenario(1, MS, vec![domain("guest", 1, "ticket", work::<LockLoop>("{}"))]);
-    s.domains[0].cap = 50;
     let keys = |s: &Scenario| -> Vec<String> {
         let all = ThreadsWorld::default().supports(s).unwrap();
         assert!(all.iter().all(|u| !u.reason.is_empty()));
         all.into_iter().map(|u| u.key).collect()
     };
     let all = keys(&s);
-    for key in ["host.scheduler", "domain.cap", "domain.workload.irqs_off"] {
+    for key in ["host.scheduler", "domain.kernel", "domain.workload.irqs_off"] {
         assert!(all.iter().any(|k| k == key), "{key}: {all:?}");
     }
-    assert!(!all.iter().any(|k| k == "host.noise"), "it has none: {all:?}");
+    for key in ["host.noise", "domain.cap"] {
+        assert!(!all.iter().any(|k| k == key), "it has no {key}: {all:?}");
+    }
     s.domains[0].workload = Workloads(vec![work::<Stream>("{}")]);
     let Err(Refused::Invalid(why)) = ThreadsWorld::default().supports(&s) else { panic!() };
     assert!(why.contains("stream") && why.contains("device"), "{why}");

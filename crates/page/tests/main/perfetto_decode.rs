@@ -146,7 +146,8 @@ fn a_simulated_run_adds_up_to_its_outcome() {
     let Some(python) = python() else { return };
     for lock in ["ticket", "xen-pv"] {
         let text = TWO_ON_ONE.replace("20ms", "50ms").replace("\"ticket\"", &format!("{lock:?}"));
-        let scenario = scenario(&text);
+        // A trace shows everything, so that everything must count.
+        let scenario = Scenario { warmup: Some(Picos::ZERO), ..scenario(&text) };
         let mut sink = PerfettoSink::new(&scenario, 1, Vec::new()).unwrap();
         let simulator = Simulator::new();
         let outcome = overspin_host::run(&simulator, &scenario, 1, &mut sink, &()).unwrap();
