@@ -2,12 +2,13 @@
 //! they can.
 
 use crate::catalog;
+use overspin_host::Refused;
 use overspin_scenario::{Disturbance, Outcome, Scenario};
 use std::fs;
 
 /// Clock ticks since the start of the machine and of this process, as `/proc` counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticks {
+struct Ticks {
     all: u64,
     busy: u64,
     stolen: u64,
@@ -16,8 +17,7 @@ pub struct Ticks {
 
 impl Ticks {
     /// `None` if the kernel does not tell.
-    #[must_use]
-    pub fn now() -> Option<Self> {
+    fn now() -> Option<Self> {
         let read = |path| fs::read_to_string(path).ok();
         Self::parse(&read("/proc/stat")?, &read("/proc/self/stat")?)
     }
@@ -40,8 +40,7 @@ impl Ticks {
     }
 
     /// What others had since `before`.
-    #[must_use]
-    pub fn since(self, before: Self) -> Disturbance {
+    fn since(self, before: Self) -> Disturbance {
         let all = self.all.saturating_sub(before.all).max(1) as f64;
         let part = |now: u64, before: u64| now.saturating_sub(before) as f64;
         let others = part(self.busy, before.busy) - part(self.own, before.own);
@@ -57,10 +56,27 @@ const CALIBRATION: f64 = 0.05;
 /// Standard deviations by which the random work of all items may be less than its mean.
 const CHANCE: f64 = 4.0;
 
+/// Makes a measured run. Its outcome says what others had of the CPUs meanwhile, and whether it can be right.
+///
+/// # Errors
+/// Those of `make`.
+pub fn watched(
+    scenario: &Scenario,
+    make: impl FnOnce() -> Result<Outcome, Refused>,
+) -> Result<Outcome, Refused> {
+    let before = Ticks::now();
+    let mut outcome = make()?;
+    let disturbance = before.zip(Ticks::now()).map(|(before, now)| now.since(before));
+    let impossible = impossible(scenario, &outcome);
+    if let Some(measurement) = &mut outcome.measurement {
+        (measurement.disturbance, measurement.impossible) = (disturbance, impossible);
+    }
+    Ok(outcome)
+}
+
 /// Why a measured outcome cannot be right: its items are more work than its CPUs can do in the time that counts. `None` if
 /// they are not, or if nobody knows the work of an item.
-#[must_use]
-pub fn impossible(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
+fn impossible(scenario: &Scenario, outcome: &Outcome) -> Option<String> {
     let (mut work, mut all) = (0.0, 0.0);
     for (asked, domain) in scenario.domains.iter().zip(&outcome.domains) {
         let Some(one) = catalog::names().work_per_item(asked) else { continue };

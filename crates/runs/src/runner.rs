@@ -1,7 +1,7 @@
 //! How to make runs: the world, and when to stop early, after some real time or at a signal.
 
 use crate::catalog::{AnyWorld, catalog};
-use crate::load::{self, Ticks};
+use crate::load;
 use overspin_host::{Observer, Refused};
 use overspin_record::InWorld;
 use overspin_scenario::{
@@ -100,14 +100,8 @@ impl Runner {
             progress(at);
             self.until.over()
         };
-        let before = Ticks::now();
-        let mut outcome = overspin_host::run(self.world, scenario, seed, observer, &cancel)?;
-        let impossible = load::impossible(scenario, &outcome);
-        if let Some(measurement) = &mut outcome.measurement {
-            let of = |before| Some(Ticks::now()?.since(before));
-            (measurement.disturbance, measurement.impossible) = (before.and_then(of), impossible);
-        }
-        Ok(outcome)
+        let mut make = || overspin_host::run(self.world, scenario, seed, observer, &cancel);
+        if self.world.is_deterministic() { make() } else { load::watched(scenario, make) }
     }
 
     /// As [`run`](Self::run), for figures that nobody watches while they come: a measured run that others disturbed, or that

@@ -86,15 +86,9 @@ impl Outcome {
     #[must_use]
     pub fn since(mut self, before: &Self) -> Self {
         self.warmup = before.elapsed;
-        for (now, then) in self.pcpus.iter_mut().zip(&before.pcpus) {
-            now.less(then);
-        }
-        for (now, then) in self.domains.iter_mut().zip(&before.domains) {
-            now.less(then);
-        }
-        if let (Some(now), Some(then)) = (&mut self.noise, &before.noise) {
-            now.less(then);
-        }
+        self.pcpus.less(&before.pcpus);
+        self.domains.less(&before.domains);
+        self.noise.less(&before.noise);
         self
     }
 }
@@ -117,91 +111,66 @@ impl DomainOutcome {
             .unwrap_or_else(|| 2.0 * before - items(steps.saturating_sub(1)).unwrap_or(0.0));
         Some(before + part * (after - before))
     }
-
-    fn less(&mut self, before: &Self) {
-        for (now, then) in self.vcpus.iter_mut().zip(&before.vcpus) {
-            now.less(then);
-        }
-        for (now, then) in self.locks.iter_mut().zip(&before.locks) {
-            now.less(then);
-        }
-        for (now, then) in self.tasks.iter_mut().zip(&before.tasks) {
-            now.less(then);
-        }
-        for (now, then) in self.lines.iter_mut().zip(&before.lines) {
-            now.less(then);
-        }
-        if let (Some(now), Some(then)) = (&mut self.disk, &before.disk) {
-            now.less(then);
-        }
-    }
 }
 
-/// A value minus an earlier one. A real machine may count backwards.
-trait Less: Copy {
-    fn minus(self, before: Self) -> Self;
+/// What is less by what it was earlier.
+trait Less {
+    fn less(&mut self, before: &Self);
 }
 
+/// A real machine may count backwards.
 impl Less for u64 {
-    fn minus(self, before: Self) -> Self {
-        self.saturating_sub(before)
+    fn less(&mut self, before: &Self) {
+        *self = self.saturating_sub(*before);
     }
 }
 
 impl Less for Picos {
-    fn minus(self, before: Self) -> Self {
-        self.saturating_sub(before)
+    fn less(&mut self, before: &Self) {
+        *self = self.saturating_sub(*before);
     }
 }
 
-/// `less` of structures: these fields are counts and sums of times.
-macro_rules! counts {
+/// What is new at the end has no earlier value.
+impl<T: Less> Less for Vec<T> {
+    fn less(&mut self, before: &Self) {
+        self.iter_mut().zip(before).for_each(|(now, then)| now.less(then));
+    }
+}
+
+impl<T: Less> Less for Option<T> {
+    fn less(&mut self, before: &Self) {
+        if let (Some(now), Some(then)) = (self, before) {
+            now.less(then);
+        }
+    }
+}
+
+/// Structures, with their fields that are counts, sums of times, or such structures.
+macro_rules! less {
     ($($name:ident { $($field:ident)* })*) => {
-        $(impl $name {
+        $(impl Less for $name {
             fn less(&mut self, before: &Self) {
-                $(self.$field = self.$field.minus(before.$field);)*
+                $(self.$field.less(&before.$field);)*
             }
         })*
     };
 }
 
-counts! {
+less! {
     PcpuOutcome { busy switching idle switches }
     NoiseOutcome { running runnable wakes }
+    DomainOutcome { vcpus locks tasks lines disk }
+    VcpuOutcome {
+        running runnable blocked offline spinning waiting dispatches migrations ticks spin_exits exiting directed_yields
+        polling windows
+    }
+    WindowOutcome { offered used expired left refused time }
+    LockOutcome { acquisitions contended wait_total hold_total slow_paths kicks holder_preempted }
+    TaskOutcome { cpu user_ticks system_ticks sleeps preemptions items latency }
+    LatencyOutcome { answers total }
     LineOutcome { accesses misses lost stalled }
     DiskOutcome { pages requests seeks busy }
-    WindowOutcome { offered used expired left refused time }
-    LockOutcome {
-        acquisitions contended wait_total hold_total slow_paths kicks holder_preempted
-    }
-    LatencyOutcome { answers total }
-}
-
-impl VcpuOutcome {
-    fn less(&mut self, before: &Self) {
-        macro_rules! minus {
-            ($($field:ident)*) => { $(self.$field = self.$field.minus(before.$field);)* };
-        }
-        minus! {
-            running runnable blocked offline spinning waiting dispatches migrations ticks spin_exits exiting
-            directed_yields polling
-        }
-        if let (Some(now), Some(then)) = (&mut self.windows, &before.windows) {
-            now.less(then);
-        }
-    }
-}
-
-impl TaskOutcome {
-    fn less(&mut self, before: &Self) {
-        macro_rules! minus {
-            ($($field:ident)*) => { $(self.$field = self.$field.minus(before.$field);)* };
-        }
-        minus! { cpu user_ticks system_ticks sleeps preemptions items }
-        if let (Some(now), Some(then)) = (&mut self.latency, &before.latency) {
-            now.less(then);
-        }
-    }
 }
 
 #[cfg(test)]

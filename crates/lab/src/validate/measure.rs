@@ -7,7 +7,7 @@ use super::plan::{Measurable, Plan, Schedulers, Subject, scenario};
 use super::{Compared, Comparison, Disturbance, Load, Order, Settings, ValidateError, Validation};
 use overspin_host::Refused;
 use overspin_runs::catalog::AnyWorld;
-use overspin_runs::load::{Ticks, impossible};
+use overspin_runs::load::watched;
 use overspin_runs::parallel::{ParallelError, in_parallel};
 use overspin_runs::runner::{Runner, Until};
 use overspin_runs::seeds::seeds_from;
@@ -95,11 +95,12 @@ fn one(
 ) -> Result<Option<SideRun>, ParallelError> {
     // Nobody observes: what observers want would cost time in the measured worlds.
     let cancel = |_: Picos| until.over();
-    let before = Ticks::now();
-    let outcome = world.run(&subject.scenario, seed, &mut (), &cancel).map_err(|cause| {
-        ParallelError::Sim { set: vec![format!("case {}", subject.case.name)], cause }
+    let make = || world.run(&subject.scenario, seed, &mut (), &cancel);
+    let made = if side == Side::Measured { watched(&subject.scenario, make) } else { make() };
+    let outcome = made.map_err(|cause| ParallelError::Sim {
+        set: vec![format!("case {}", subject.case.name)],
+        cause,
     })?;
-    let after = Ticks::now();
     if !outcome.ending.is_sound() {
         return Ok(None);
     }
@@ -108,8 +109,8 @@ fn one(
         side,
         seed,
         figures: figures(&subject.case, &outcome),
-        disturbance: (side == Side::Measured).then(|| Some(after?.since(before?))).flatten(),
-        is_impossible: side == Side::Measured && impossible(&subject.scenario, &outcome).is_some(),
+        disturbance: outcome.measurement.as_ref().and_then(|m| m.disturbance),
+        is_impossible: outcome.measurement.is_some_and(|m| m.impossible.is_some()),
         repeated: 0,
     }))
 }
