@@ -111,6 +111,11 @@ class Result:
         return self._record.elapsed_s
 
     @property
+    def warmup_s(self) -> float:
+        """The time of the run, in seconds, from which tables and metrics count."""
+        return self._record.warmup_s
+
+    @property
     def trace_hash(self) -> str:
         """A hash of all scheduling and lock events of the run: equal for equal runs."""
         return self._record.trace_hash
@@ -149,7 +154,7 @@ class Result:
 
     @property
     def runs(self) -> Table:
-        """Every run: its configuration, seed, ending and trace hash."""
+        """Every run: its configuration, seed, ending, warm-up and trace hash. `unsteady` names domains whose rates still change."""
         return self._record.runs
 
     @property

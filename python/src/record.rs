@@ -141,6 +141,11 @@ impl Record {
     }
 
     #[getter]
+    fn warmup_s(&self) -> PyResult<f64> {
+        Ok(self.run()?.1.warmup.seconds())
+    }
+
+    #[getter]
     fn trace_hash(&self) -> PyResult<String> {
         Ok(format!("{:016x}", self.run()?.1.trace_hash))
     }

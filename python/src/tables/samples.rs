@@ -34,6 +34,8 @@ pub(crate) fn runs(record: &Record) -> PyResult<Table> {
         .counts("seed", "", runs.iter().map(|r| r.seed))
         .maybe_texts("ending", runs.iter().map(ending))
         .maybe_times("elapsed", runs.iter().map(|r| r.elapsed))
+        .maybe_times("warmup", runs.iter().map(|r| Some(r.warmup)))
+        .texts("unsteady", runs.iter().map(|r| r.unsteady.join(", ")))
         .maybe_times("vcpu_time", runs.iter().map(|r| r.vcpu_time))
         .maybe_texts("trace_hash", runs.iter().map(|r| r.trace_hash.map(|h| format!("{h:016x}"))))
         .table()
