@@ -103,4 +103,13 @@ impl Names {
         names.extend((0..domain.vcpus).map(overspin_workload::run_queue_lock));
         names
     }
+
+    /// Names of the tasks with which a domain starts, in the order of their numbers.
+    #[must_use]
+    pub fn first_tasks_of(&self, domain: &Domain) -> Vec<String> {
+        let loads = Loads::of(domain, &self.workloads);
+        let names =
+            |loads: Loads| loads.start(domain.vcpus).into_iter().map(|t| t.start.name).collect();
+        loads.map_or_else(|_| Vec::new(), names)
+    }
 }

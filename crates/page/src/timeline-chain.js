@@ -2,9 +2,9 @@
 // docs/attribution.md. The waiter's own absence comes first, then the state of the lock and of its next holder.
 
 const CAUSES = ['holder running', 'holder preempted (LHP)', 'next waiter preempted (LWP)', 'kick and wake-up',
-  'own preemption', 'line transfer'];
+  'own preemption', 'line transfer', 'holder preempted by its guest', 'next waiter preempted by its guest'];
 const HOLDER_RUNNING = 0, HOLDER_PREEMPTED = 1, NEXT_PREEMPTED = 2, KICK_WAKE = 3, OWN_PREEMPTION = 4,
-  LINE_TRANSFER = 5;
+  LINE_TRANSFER = 5, HOLDER_BY_GUEST = 6, NEXT_BY_GUEST = 7;
 
 // An absence that is shorter than this part of the wait gets no line of its own.
 const WORTH_A_LINE = 0.01;
@@ -34,7 +34,8 @@ function pieces(data, wait) {
     if (data.end[holds[middle]] <= data.start[wait]) h = middle + 1; else high = middle;
   }
   const absent = (who, slice, cause) => ({
-    who, slice, cause: data.kind[slice] === ASLEEP || data.wasWoken(who, slice) ? KICK_WAKE : cause,
+    who, slice, cause: data.kind[slice] === ASLEEP || data.wasWoken(who, slice) ? KICK_WAKE
+      : cause === NEXT_PREEMPTED && data.isOffByGuest(slice) ? NEXT_BY_GUEST : cause,
   });
   for (let time = data.start[wait]; time < until; ) {
     while (h < holds.length && data.end[holds[h]] <= time) h++;
@@ -51,7 +52,7 @@ function pieces(data, wait) {
       within(state);
       within(holds[h]);
       piece = state >= 0 && data.kind[state] === OFF
-        ? { who: holder, slice: state, cause: HOLDER_PREEMPTED }
+        ? { who: holder, slice: state, cause: data.isOffByGuest(state) ? HOLDER_BY_GUEST : HOLDER_PREEMPTED }
         : { who: holder, slice: -1, cause: HOLDER_RUNNING };
     } else {
       if (h < holds.length) end = Math.min(end, data.start[holds[h]]);
@@ -72,6 +73,7 @@ function pieces(data, wait) {
 /// The decision that took a vCPU off its pCPU, in words; empty if there was none.
 function decision(data, who, slice) {
   const why = data.argument[slice];
+  if (data.isOffByGuest(slice)) return ` (at ${data.at(data.start[slice])} ms: ${data.head.why[why - 1]})`;
   if (data.kind[slice] !== OFF || why === 0 || slice === data.states[who][0]) return '';
   const before = slice - 1;
   if (data.kind[before] !== ON) return '';
@@ -132,7 +134,9 @@ function chain(data, wait) {
     const text = {
       [HOLDER_PREEMPTED]: `${name(p.who)}, the holder, is off its pCPU`,
       [NEXT_PREEMPTED]: `the lock is free and kept for ${name(p.who)}, which is off its pCPU`,
-      [OWN_PREEMPTION]: 'is off its own pCPU',
+      [HOLDER_BY_GUEST]: `${name(p.who)}, the holder, is off its vCPU`,
+      [NEXT_BY_GUEST]: `the lock is free and kept for ${name(p.who)}, which is off its vCPU`,
+      [OWN_PREEMPTION]: `is off its own ${data.isOffByGuest(p.slice) ? 'vCPU' : 'pCPU'}`,
       [KICK_WAKE]: p.who === v
         ? (asleep ? 'sleeps' : 'is woken and has no pCPU yet')
         : `the lock is free, and ${name(p.who)} ${asleep ? 'is still asleep' : 'is woken and has no pCPU yet'}`,

@@ -12,10 +12,10 @@ const KIND_BITS = 3;
 const STYLES = [
   { name: 'running', words: 'running' },
   { name: 'spinning', words: 'spinning: on a pCPU while it waits for a lock' },
-  { name: 'preempted', words: 'preempted: wants a pCPU and has none' },
+  { name: 'preempted', words: 'preempted: wants a CPU and has none' },
   { name: 'asleep', words: 'asleep' },
   { name: 'hold', words: 'hold a lock' },
-  { name: 'held-off', words: 'the holder is off its pCPU' },
+  { name: 'held-off', words: 'the holder is off its CPU' },
   { name: 'wait', words: 'wait for a lock' },
   { name: 'free', words: 'the lock is free, and vCPUs wait for it' },
 ];
@@ -201,8 +201,10 @@ class TimelineData {
         }
         taken.add(this.start[i], this.end[i], this.kind[i] === HOLDS ? HOLD : WAIT, i);
       }
-      const states = this.stateRow(v, pcpus);
-      return { group: 'vCPUs', name, vcpu: v, rows: [states, new Row(taken, true)] };
+      // A task is on the pCPU of its vCPU, which stands in that pCPU's lane already.
+      const isTask = v >= head.vcpus.length - head.tasks;
+      const states = this.stateRow(v, isTask ? null : pcpus);
+      return { group: isTask ? 'tasks' : 'vCPUs', name, vcpu: v, rows: [states, new Row(taken, true)] };
     });
     this.vcpuLanes = vcpuLanes;
     this.pcpuLanes = pcpus.map((pieces, p) => (
@@ -226,7 +228,7 @@ class TimelineData {
       const on = (start, end, style) => {
         if (end <= start) return;
         pieces.add(start, end, style, i);
-        pcpus[this.argument[i]].add(start, end, style, i);
+        pcpus?.[this.argument[i]].add(start, end, style, i);
       };
       let time = this.start[i];
       const end = this.end[i];
@@ -310,6 +312,11 @@ class TimelineData {
     return slice > this.states[v][0] && this.kind[slice - 1] === ASLEEP && this.kind[slice] === OFF;
   }
 
+  /// Whether a slice is of a task that is off because its guest runs another one.
+  isOffByGuest(slice) {
+    return this.kind[slice] === OFF && this.argument[slice] === this.head.why.length;
+  }
+
   /// All waits, the longest first.
   worstWaits() {
     const waits = this.byLock.flatMap((lane) => lane.waits);
@@ -327,7 +334,7 @@ class TimelineData {
     const { head } = this;
     switch (this.kind[slice]) {
       case ON: return `on pCPU ${this.argument[slice]}`;
-      case OFF: return 'preempted';
+      case OFF: return this.isOffByGuest(slice) ? 'preempted by its guest' : 'preempted';
       case ASLEEP: return 'asleep';
       case HOLDS: return `hold ${head.locks[this.argument[slice]]}`;
       default: return `wait ${head.locks[this.argument[slice]]}`;

@@ -154,7 +154,7 @@ class Timeline {
       context.textAlign = 'left';
       for (const { i, x0, x1, row, lane, y, height } of labels) {
         const slice = row.slice[i];
-        const other = lane.group === 'vCPUs' ? data.words(slice) : data.head.vcpus[data.vcpu[slice]];
+        const other = lane.vcpu !== undefined ? data.words(slice) : data.head.vcpus[data.vcpu[slice]];
         const text = row.style[i] === FREE ? 'free' : row.style[i] === SPINNING ? `spins: ${other}` : other;
         const room = (x1 - x0) / ratio - 8;
         context.font = `${height > 12 ? 11 : 8.5}px sans-serif`;

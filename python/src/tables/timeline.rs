@@ -33,11 +33,11 @@ fn why(doing: Doing) -> Option<Why> {
     if let Doing::Off(why) = doing { why } else { None }
 }
 
-/// Runstates, waits and holds of each vCPU in turn, each in order of their beginnings.
+/// Runstates, waits and holds of each vCPU and task in turn, each in order of their beginnings.
 pub(crate) fn slices(timeline: &Timeline) -> PyResult<Table> {
     let all = || {
         let of = |lane| -> &[Slice] { lane };
-        timeline.vcpus.iter().flat_map(move |v| {
+        timeline.lanes().flat_map(move |v| {
             let slices = of(&v.states).iter().chain(of(&v.locks));
             slices.map(|slice| (v.name.as_str(), slice))
         })

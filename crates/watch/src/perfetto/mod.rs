@@ -10,7 +10,8 @@
 //! - kicks, as instants on the vCPU that sent them. A flow (an arrow) leads from a kick that wakes a vCPU to
 //!   the woken vCPU's `runnable`, and on to its next `running`.
 //!
-//! Locks have the names that reports use; the lock of vCPU 0's run queue is `runqueue/0`. Each domain has two
+//! Tasks that take locks in user mode are threads of the process, too, each with the vCPU that it is on, its waits and its
+//! holds; CPUs show vCPUs only. Locks have the names that reports use; the lock of vCPU 0's run queue is `runqueue/0`. Each domain has two
 //! counters, its spinning vCPUs and its runnable vCPUs (those that want a pCPU and have none), and the host
 //! has one for all runnable vCPUs. Actions of the administrator are instants on their own track. The instant
 //! on the track `run` has the scenario and the seed as arguments; they are also attributes of the trace.
@@ -24,6 +25,7 @@ mod counters;
 mod messages;
 mod metadata;
 mod record;
+mod tasks;
 mod tracks;
 
 use counters::Counters;
@@ -36,6 +38,7 @@ use overspin_host::{Attribution, Moment, VcpuState};
 use overspin_scenario::{Cause, NS, Picos, Scenario, WaitCauses};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use tasks::Tasks;
 use tracks::{Counter, Lane, Tracks};
 
 /// Process ids of domains start here.
@@ -85,6 +88,7 @@ pub struct PerfettoSink<W: Write> {
     current: Vec<Option<u32>>,
     /// Attributes waits to causes.
     attribution: Attribution,
+    tasks: Tasks,
     bundles: Vec<Vec<FtraceEvent>>,
     tracks: Tracks,
     counters: Counters,
@@ -129,6 +133,7 @@ impl<W: Write> PerfettoSink<W> {
             changes: scenario.events.iter().map(|e| e.change.describe(scenario)).collect(),
             current: vec![None; pcpus],
             attribution: Attribution::new(scenario),
+            tasks: Tasks::new(&all),
             bundles: vec![Vec::new(); pcpus],
             tracks: Tracks::new(vcpus.len()),
             counters: Counters::new(vcpus.iter().map(|v| v.domain), all.domains.len()),
@@ -169,6 +174,9 @@ impl<W: Write> PerfettoSink<W> {
         for vcpu in 0..self.vcpus.len() {
             self.end_slice(end, vcpu, Lane::State);
             self.counters.state(vcpu, VcpuState::Offline);
+        }
+        for thread in self.vcpus.len()..self.tracks.threads() {
+            self.end_slice(end, thread, Lane::State);
         }
         self.count(end);
         for pcpu in 0..self.bundles.len() {
@@ -322,8 +330,9 @@ impl<W: Write> PerfettoSink<W> {
         iid
     }
 
-    fn begin_slice(&mut self, at: Picos, vcpu: usize, lane: Lane, name: &str) {
-        self.begin_slice_in(at, vcpu, lane, name, Vec::new(), Vec::new());
+    /// Begins a slice of a thread: a vCPU or a task.
+    fn begin_slice(&mut self, at: Picos, thread: usize, lane: Lane, name: &str) {
+        self.begin_slice_in(at, thread, lane, name, Vec::new(), Vec::new());
     }
 
     /// Begins a slice that some flows pass and others end at.
@@ -395,9 +404,30 @@ impl<W: Write> PerfettoSink<W> {
         self.begin_slice_in(at, vcpu, Lane::State, state_name(state), passing, ending);
     }
 
-    fn lock_name(&self, vcpu: usize, lock: u32) -> String {
-        let names = &self.lock_names[self.vcpus[vcpu].domain];
+    fn lock_name(&self, domain: usize, lock: u32) -> String {
+        let names = &self.lock_names[domain];
         names.get(lock as usize).cloned().unwrap_or_else(|| format!("lock {lock}"))
+    }
+
+    fn wait_begins(&mut self, at: Picos, thread: usize, domain: usize, lock: u32) {
+        let name = format!("wait {}", self.lock_name(domain, lock));
+        self.begin_slice(at, thread, Lane::Wait(lock), &name);
+    }
+
+    /// A thread has a lock; if it waited for it, with the causes.
+    fn hold_begins(
+        &mut self,
+        at: Picos,
+        thread: usize,
+        domain: usize,
+        lock: u32,
+        waited: Option<&WaitCauses>,
+    ) {
+        if let Some(causes) = waited {
+            self.end_wait(at, thread, lock, causes);
+        }
+        let name = format!("hold {}", self.lock_name(domain, lock));
+        self.begin_slice(at, thread, Lane::Hold(lock), &name);
     }
 
     fn ftrace(&mut self, pcpu: usize, event: FtraceEvent) {

@@ -80,17 +80,16 @@ impl<W: Write> PerfettoSink<W> {
                 }
             }
             Moment::LockWait { vcpu, lock, .. } => {
-                let name = format!("wait {}", self.lock_name(vcpu as usize, lock));
-                self.counters.waits(vcpu as usize);
-                self.begin_slice(at, vcpu as usize, Lane::Wait(lock), &name);
+                let vcpu = vcpu as usize;
+                self.counters.waits(vcpu);
+                self.wait_begins(at, vcpu, self.vcpus[vcpu].domain, lock);
             }
             Moment::LockAcquired { vcpu, lock, .. } => {
-                if let Some(causes) = waited {
-                    self.counters.got(vcpu as usize);
-                    self.end_wait(at, vcpu as usize, lock, &causes);
+                let vcpu = vcpu as usize;
+                if waited.is_some() {
+                    self.counters.got(vcpu);
                 }
-                let name = format!("hold {}", self.lock_name(vcpu as usize, lock));
-                self.begin_slice(at, vcpu as usize, Lane::Hold(lock), &name);
+                self.hold_begins(at, vcpu, self.vcpus[vcpu].domain, lock, waited.as_ref());
             }
             Moment::LockReleased { vcpu, lock, .. } => {
                 self.end_slice(at, vcpu as usize, Lane::Hold(lock));
@@ -121,13 +120,15 @@ impl<W: Write> PerfettoSink<W> {
                     self.track_event(at, kind, tracks::ADMINISTRATOR, Some(&what));
                 }
             }
-            // Guest tasks would need a third level of threads, while lock slices tell the story. The end of a
-            // release is so close to its beginning that drawing it would hide more than it shows.
-            Moment::Counts
-            | Moment::Task { .. }
-            | Moment::TaskLock { .. }
-            | Moment::TaskSleep { .. }
-            | Moment::LockFreed { .. } => {}
+            Moment::Task { vcpu, task } => self.switches(at, vcpu, task),
+            Moment::TaskLock { domain, task, lock, what } => {
+                self.task_locks(at, (domain.into(), task), lock, what, waited.as_ref());
+            }
+            Moment::TaskSleep { domain, task, what } => {
+                self.task_sleeps(at, (domain.into(), task), what);
+            }
+            // The end of a release is so close to its beginning that drawing it would hide more than it shows.
+            Moment::Counts | Moment::LockFreed { .. } => {}
             // Other actions of the host and the guest are not drawn.
             Moment::Wake { .. }
             | Moment::Runs { .. }

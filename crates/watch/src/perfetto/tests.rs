@@ -161,3 +161,68 @@ fn a_wait_ends_with_what_it_was_spent_on() {
         .collect();
     assert_eq!(told, [("own preemption ns", 2_000), ("line transfer ns", 1_000)]);
 }
+
+#[test]
+fn tasks_that_take_locks_in_user_mode_are_threads_with_their_waits() {
+    let text = "limit = \"100ms\"\nwarmup = \"0\"\n[host]\ncores = 1\n[[domain]]\nname = \"program\"\nvcpus = 1\nlock = \"mutex\"\n\
+                workload = { kind = \"lock-loop\", threads = 3, mode = \"user\", section = \"50us\", outside = \"50us\" }\n";
+    let scenario = scenario_file::parse("t", "t", text, &[]).unwrap();
+    let mut sink = PerfettoSink::new(&scenario, 1, Vec::new()).unwrap();
+    let world = overspin_runs::catalog::catalog().simulator();
+    let outcome = overspin_host::run(world, &scenario, 1, &mut sink, &()).unwrap();
+    let bytes = sink.finish(outcome.elapsed).unwrap();
+    let packets = Trace::decode(bytes.as_slice()).unwrap().packet;
+    let threads: Vec<(i32, String)> = packets
+        .iter()
+        .filter_map(|p| p.process_tree.as_ref())
+        .flat_map(|tree| &tree.threads)
+        .map(|t| (t.tid(), t.name().to_owned()))
+        .collect();
+    let mut names: Vec<&str> = threads.iter().map(|(_, name)| name.as_str()).collect();
+    names.sort_unstable();
+    // The host has noise.
+    assert_eq!(
+        names,
+        ["noise/0/v0", "program/loop0", "program/loop1", "program/loop2", "program/v0"]
+    );
+
+    // By track: its name and its thread; by interned number: the name of a slice.
+    let tracks: BTreeMap<u64, (String, u64)> = packets
+        .iter()
+        .filter_map(|p| p.track_descriptor.as_ref())
+        .map(|d| (d.uuid(), (d.name().to_owned(), d.parent_uuid())))
+        .collect();
+    let mut slices: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    let mut open: BTreeMap<u64, (String, u64)> = BTreeMap::new();
+    let mut interned: BTreeMap<u64, String> = BTreeMap::new();
+    for packet in &packets {
+        for name in packet.interned_data.iter().flat_map(|i| &i.event_names) {
+            interned.insert(name.iid(), name.name().to_owned());
+        }
+        let Some(event) = &packet.track_event else { continue };
+        match event.r#type() {
+            TrackEventType::SliceBegin => {
+                let begun = (interned[&event.name_iid()].clone(), packet.timestamp());
+                assert!(open.insert(event.track_uuid(), begun).is_none(), "slices do not overlap");
+            }
+            TrackEventType::SliceEnd => {
+                let (name, since) = open.remove(&event.track_uuid()).unwrap();
+                let (count, time) = slices.entry(name).or_default();
+                *count += 1;
+                *time += packet.timestamp() - since;
+            }
+            _ => {}
+        }
+        assert!(tracks.contains_key(&event.track_uuid()), "a track is described before it is used");
+    }
+    let lock = &outcome.domains[0].locks[0];
+    let (waits, waited) = slices["wait section"];
+    assert_eq!(waits, lock.contended);
+    assert!(waited.abs_diff(lock.wait_total / NS) <= waits, "{waited} ns, {lock:?}");
+    let (_, on) = slices["on program/v0"];
+    assert!(
+        on <= outcome.elapsed / NS && on > outcome.elapsed / NS * 9 / 10,
+        "{on} ns on the vCPU"
+    );
+    assert!(slices.contains_key("asleep") && slices.contains_key("wants a vCPU"), "{slices:?}");
+}

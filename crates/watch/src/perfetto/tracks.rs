@@ -15,7 +15,7 @@ pub(super) enum Lane {
     Hold(u32),
 }
 
-/// Groups of tracks of one vCPU. Each has `SLOTS` track ids.
+/// Groups of tracks of one thread: a vCPU or a task. Each has `SLOTS` track ids.
 #[derive(Clone, Copy, Debug)]
 enum Group {
     State,
@@ -38,7 +38,7 @@ struct Slots {
     open: Vec<Option<Lane>>,
 }
 
-/// All tracks of all vCPUs.
+/// All tracks of all threads: vCPUs, then tasks.
 #[derive(Debug)]
 pub(super) struct Tracks {
     slots: Vec<[Slots; 3]>,
@@ -51,6 +51,17 @@ impl Tracks {
             slots: (0..vcpus).map(|_| <[Slots; 3]>::default()).collect(),
             kicks: vec![false; vcpus],
         }
+    }
+
+    /// Number of threads.
+    pub(super) fn threads(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// One more thread, and its number.
+    pub(super) fn add_thread(&mut self) -> usize {
+        self.slots.push(<[Slots; 3]>::default());
+        self.slots.len() - 1
     }
 
     /// Takes a track for a slice. If the track is new, its descriptor must be written first.
@@ -182,12 +193,12 @@ pub(super) fn process(domain: usize, pid: i32, name: String) -> TrackDescriptor 
     }
 }
 
-/// The descriptor of a vCPU's track.
-pub(super) fn thread(vcpu: usize, pid: i32, tid: i32, name: String) -> TrackDescriptor {
+/// The descriptor of the track of a vCPU or a task.
+pub(super) fn thread(number: usize, pid: i32, tid: i32, name: String) -> TrackDescriptor {
     let thread =
         ThreadDescriptor { pid: Some(pid), tid: Some(tid.into()), thread_name: Some(name) };
     TrackDescriptor {
-        uuid: Some(FIRST_THREAD + vcpu as u64),
+        uuid: Some(FIRST_THREAD + number as u64),
         thread: Some(thread),
         ..TrackDescriptor::default()
     }

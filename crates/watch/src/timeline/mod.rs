@@ -1,14 +1,15 @@
 //! Timelines: the slices and marks of one run, recorded while it runs, and packed for a report page.
 //!
-//! A slice belongs to a vCPU. It is a time in one runstate, a wait for a lock or a hold of one. The lanes of pCPUs and
-//! of locks show the same slices again, so a page makes those lanes itself. A mark is an instant: a kick, a notice, a
-//! pause-loop exit.
+//! A slice belongs to a vCPU, or to a task that takes locks in user mode. It is a time in one runstate, a wait for a lock
+//! or a hold of one. The lanes of pCPUs and of locks show the same slices again, so a page makes those lanes itself. A
+//! mark is an instant: a kick, a notice, a pause-loop exit.
 //!
-//! `recorder.rs` makes a timeline from moments, `pack.rs` turns it into the bytes of a page, and `waits.rs` counts waits
+//! `recorder.rs` makes a timeline from moments, with the tasks of `tasks.rs`; `pack.rs` turns it into the bytes of a page, and `waits.rs` counts waits
 //! by their length.
 
 mod pack;
 mod recorder;
+mod tasks;
 mod waits;
 
 pub use pack::deflate;
@@ -19,12 +20,13 @@ pub use waits::{Bars, WaitLengths};
 use overspin_host::WindowEnd;
 use overspin_scenario::{Picos, Why};
 
-/// What a vCPU does during a slice.
+/// What a vCPU or a task does during a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
     /// It is on this pCPU.
     On(u32),
-    /// It wants a pCPU and has none; if a decision took its pCPU away, the reason.
+    /// It wants a pCPU and has none; if a decision took its pCPU away, the reason. A task that has no vCPU is off by
+    /// [`Why::Guest`].
     Off(Option<Why>),
     /// It has blocked.
     Asleep,
@@ -36,14 +38,14 @@ pub enum Doing {
     Holds(u32),
 }
 
-/// A time of one vCPU. Locks are numbered over all domains: see [`Timeline::locks`].
+/// A time of one vCPU or task. Locks are numbered over all domains: see [`Timeline::locks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// When it begins.
     pub start: Picos,
     /// When it ends, or the end of the timeline.
     pub end: Picos,
-    /// What the vCPU does.
+    /// What the vCPU or task does.
     pub doing: Doing,
 }
 
@@ -75,12 +77,13 @@ pub struct Mark {
     pub event: Event,
 }
 
-/// A vCPU of a timeline.
+/// A vCPU or a task of a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lane {
-    /// Its name: `guest/v0`.
+    /// Its name: `guest/v0`, or `guest/t0` of a task.
     pub name: String,
-    /// Runstates, in order of time and without overlaps. There is none while the vCPU is offline.
+    /// Runstates, in order of time and without overlaps. There is none while the vCPU is offline. A task that is on a vCPU
+    /// has its runstate.
     pub states: Vec<Slice>,
     /// Waits and holds, ordered by their beginnings. They overlap if the vCPU holds several locks.
     pub locks: Vec<Slice>,
@@ -99,6 +102,8 @@ pub struct Timeline {
     pub pcpus: u32,
     /// The vCPUs of all domains in scenario order, with those of the host's noise last.
     pub vcpus: Vec<Lane>,
+    /// The tasks that took locks in user mode, by domain and number.
+    pub tasks: Vec<Lane>,
     /// The names of the locks that vCPUs took: `guest/lock 0`.
     pub locks: Vec<String>,
     /// What the administrator did, by the number of the event in the scenario.
@@ -108,10 +113,15 @@ pub struct Timeline {
 }
 
 impl Timeline {
+    /// All lanes: those of vCPUs, then those of tasks.
+    pub fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        self.vcpus.iter().chain(&self.tasks)
+    }
+
     /// Number of slices.
     #[must_use]
     pub fn slices(&self) -> usize {
-        self.vcpus.iter().map(|v| v.states.len() + v.locks.len()).sum()
+        self.lanes().map(|v| v.states.len() + v.locks.len()).sum()
     }
 
     /// Whether it lacks a part of the run.

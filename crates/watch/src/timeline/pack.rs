@@ -51,9 +51,11 @@ pub struct Head {
     pub end_ns: u64,
     /// Number of pCPUs.
     pub pcpus: u32,
-    /// Names of the vCPUs.
+    /// Names of the vCPUs, then those of the tasks.
     pub vcpus: Vec<String>,
-    /// Slices in each row: states and locks of vCPU 0, then of vCPU 1, and so on.
+    /// Number of tasks.
+    pub tasks: usize,
+    /// Slices in each row: states and locks of vCPU 0, then of vCPU 1, and so on, those of tasks last.
     pub rows: Vec<usize>,
     /// Names of the locks.
     pub locks: Vec<String>,
@@ -93,8 +95,9 @@ fn head(timeline: &Timeline, quantum: u64, length_ns: u64) -> Head {
         length: length_ns.div_ceil(quantum),
         end_ns: ns(timeline.end),
         pcpus: timeline.pcpus,
-        vcpus: timeline.vcpus.iter().map(|v| v.name.clone()).collect(),
-        rows: timeline.vcpus.iter().flat_map(|v| [v.states.len(), v.locks.len()]).collect(),
+        vcpus: timeline.lanes().map(|v| v.name.clone()).collect(),
+        tasks: timeline.tasks.len(),
+        rows: timeline.lanes().flat_map(|v| [v.states.len(), v.locks.len()]).collect(),
         locks: timeline.locks.clone(),
         changes: timeline.changes.clone(),
         marks: timeline.marks.len(),
@@ -110,7 +113,7 @@ fn data(timeline: &Timeline, quantum: u64) -> String {
         u32::try_from(time).unwrap_or(u32::MAX)
     };
     let mut slices: [Vec<u32>; 3] = Default::default();
-    for row in timeline.vcpus.iter().flat_map(|v| [&v.states, &v.locks]) {
+    for row in timeline.lanes().flat_map(|v| [&v.states, &v.locks]) {
         let mut last = 0;
         for slice in row {
             let (start, end) = (round(slice.start), round(slice.end));
@@ -154,7 +157,8 @@ fn zigzag(gap: i64) -> u32 {
     ((gap << 1) ^ (gap >> 63)) as u32
 }
 
-const WHY: [Why; 8] = [
+/// The guest is the last: `timeline-data.js` knows it by that.
+const WHY: [Why; 9] = [
     Why::Slice,
     Why::Wake,
     Why::Yield,
@@ -163,6 +167,7 @@ const WHY: [Why; 8] = [
     Why::Migration,
     Why::Paused,
     Why::Scheduler,
+    Why::Guest,
 ];
 
 /// The kind of a slice and its argument; `timeline.js` has the same numbers.

@@ -1,17 +1,18 @@
 //! Records a timeline from the moments of a run.
 
+use super::tasks::Tasks;
 use super::{Doing, Event, Lane, Mark, Slice, Timeline};
-use overspin_host::{Interest, Moment, Observer, Timed, VcpuState};
+use overspin_host::{Interest, LockEvent, Moment, Observer, Timed, VcpuState};
 use overspin_scenario::{DomainOutcome, Outcome, Picos, Scenario, Why};
 use std::collections::BTreeMap;
 
-/// A vCPU while the run goes on.
+/// A vCPU or a task while the run goes on.
 #[derive(Debug)]
-struct Vcpu {
-    domain: u32,
-    lane: Lane,
+pub(super) struct Vcpu {
+    pub domain: u32,
+    pub lane: Lane,
     /// The runstate and its beginning; `None` while it is offline.
-    state: Option<(Picos, Doing)>,
+    pub state: Option<(Picos, Doing)>,
     /// Waits and holds that have not ended, by lock, with their beginnings.
     open: BTreeMap<u32, (Picos, Doing)>,
 }
@@ -27,13 +28,23 @@ pub struct Recorder {
     kept: usize,
     /// The time at which the recorder became full.
     full: Option<Picos>,
-    vcpus: Vec<Vcpu>,
+    /// The vCPUs, then the tasks in the order in which they first took a lock.
+    pub(super) vcpus: Vec<Vcpu>,
+    pub(super) tasks: Tasks,
     /// Numbers of locks by domain and by number in the domain.
     locks: BTreeMap<(u32, u32), u32>,
     marks: Vec<Mark>,
     pcpus: u32,
     changes: Vec<String>,
-    domains: Vec<String>,
+    pub(super) domains: Vec<String>,
+}
+
+impl Vcpu {
+    /// One that has not done anything yet.
+    pub(super) fn new(domain: u32, name: String) -> Self {
+        let lane = Lane { name, ..Lane::default() };
+        Self { domain, lane, state: None, open: BTreeMap::new() }
+    }
 }
 
 impl Recorder {
@@ -43,18 +54,14 @@ impl Recorder {
         let all = overspin_workload::with_noise(scenario);
         let mut vcpus = Vec::new();
         for (domain, d) in (0..).zip(&all.domains) {
-            vcpus.extend((0..d.vcpus).map(|v| Vcpu {
-                domain,
-                lane: Lane { name: format!("{}/v{v}", d.name), ..Lane::default() },
-                state: None,
-                open: BTreeMap::new(),
-            }));
+            vcpus.extend((0..d.vcpus).map(|v| Vcpu::new(domain, format!("{}/v{v}", d.name))));
         }
         Self {
             from,
             most,
             kept: 0,
             full: None,
+            tasks: Tasks::new(vcpus.len()),
             vcpus,
             locks: BTreeMap::new(),
             marks: Vec::new(),
@@ -99,6 +106,7 @@ impl Recorder {
             end: outcome.elapsed,
             pcpus: self.pcpus,
             locks: names.iter().map(|(of, _)| name(*of)).collect(),
+            tasks: self.tasks.lanes(&mut self.vcpus, outcome),
             vcpus: self.vcpus.into_iter().map(|v| v.lane).collect(),
             changes: self.changes,
             marks: self.marks,
@@ -118,7 +126,7 @@ impl Recorder {
         true
     }
 
-    fn set_state(&mut self, at: Picos, vcpu: u32, doing: Option<Doing>) {
+    pub(super) fn set_state(&mut self, at: Picos, vcpu: u32, doing: Option<Doing>) {
         let new = doing.map(|doing| (at, doing));
         let old = std::mem::replace(&mut self.vcpus[vcpu as usize].state, new);
         let Some((start, doing)) = old else { return };
@@ -145,6 +153,22 @@ impl Recorder {
         }
     }
 
+    fn waits(&mut self, at: Picos, vcpu: u32, lock: u32) {
+        let lock = self.lock(vcpu, lock);
+        self.begin(at, vcpu, lock, Doing::Waits(lock));
+    }
+
+    fn acquires(&mut self, at: Picos, vcpu: u32, lock: u32) {
+        let lock = self.lock(vcpu, lock);
+        self.end(at, vcpu, lock);
+        self.begin(at, vcpu, lock, Doing::Holds(lock));
+    }
+
+    fn releases(&mut self, at: Picos, vcpu: u32, lock: u32) {
+        let lock = self.lock(vcpu, lock);
+        self.end(at, vcpu, lock);
+    }
+
     fn mark(&mut self, at: Picos, vcpu: u32, event: Event) {
         if self.count(at) {
             self.marks.push(Mark { at, vcpu, event });
@@ -155,31 +179,32 @@ impl Recorder {
         match *moment {
             Moment::Switch { pcpu, prev, prev_state, why, next } => {
                 if let Some(prev) = prev {
-                    self.set_state(at, prev, off(prev_state, why));
+                    self.set_state_with_task(at, prev, off(prev_state, why));
                 }
                 if let Some(next) = next {
-                    self.set_state(at, next, Some(Doing::On(pcpu)));
+                    self.set_state_with_task(at, next, Some(Doing::On(pcpu)));
                 }
             }
             Moment::Wake { vcpu, runnable: true, .. } => {
                 // A vCPU that has not left its pCPU yet stays on it.
                 if !matches!(self.vcpus[vcpu as usize].state, Some((_, Doing::On(_)))) {
-                    self.set_state(at, vcpu, Some(Doing::Off(None)));
+                    self.set_state_with_task(at, vcpu, Some(Doing::Off(None)));
                 }
             }
-            Moment::LockWait { vcpu, lock, .. } => {
-                let lock = self.lock(vcpu, lock);
-                self.begin(at, vcpu, lock, Doing::Waits(lock));
+            Moment::LockWait { vcpu, lock, .. } => self.waits(at, vcpu, lock),
+            Moment::LockAcquired { vcpu, lock, .. } => self.acquires(at, vcpu, lock),
+            Moment::LockReleased { vcpu, lock, .. } => self.releases(at, vcpu, lock),
+            Moment::TaskLock { domain, task, lock, what } => {
+                let task = self.task(at, domain.into(), task);
+                match what {
+                    LockEvent::Waits { .. } => self.waits(at, task, lock),
+                    LockEvent::Acquired { .. } => self.acquires(at, task, lock),
+                    LockEvent::Released { .. } => self.releases(at, task, lock),
+                    LockEvent::Freed { .. } => {}
+                }
             }
-            Moment::LockAcquired { vcpu, lock, .. } => {
-                let lock = self.lock(vcpu, lock);
-                self.end(at, vcpu, lock);
-                self.begin(at, vcpu, lock, Doing::Holds(lock));
-            }
-            Moment::LockReleased { vcpu, lock, .. } => {
-                let lock = self.lock(vcpu, lock);
-                self.end(at, vcpu, lock);
-            }
+            Moment::TaskSleep { domain, task, what } => self.sleeps(at, domain.into(), task, what),
+            Moment::Task { vcpu, task } => self.switches(at, vcpu, task),
             Moment::Kick { from, to } => self.mark(at, from, Event::Kick(to)),
             Moment::WindowOpens { vcpu, .. } => self.mark(at, vcpu, Event::Notice),
             Moment::WindowCloses { vcpu, end } => self.mark(at, vcpu, Event::WindowEnds(end)),
@@ -196,10 +221,7 @@ impl Recorder {
             | Moment::Yield { .. }
             | Moment::Interrupt { .. }
             | Moment::InterruptEnds { .. }
-            | Moment::LockFreed { .. }
-            | Moment::TaskLock { .. }
-            | Moment::TaskSleep { .. }
-            | Moment::Task { .. } => {}
+            | Moment::LockFreed { .. } => {}
         }
     }
 }
@@ -215,7 +237,7 @@ fn off(state: VcpuState, why: Option<Why>) -> Option<Doing> {
 
 impl Observer for Recorder {
     fn interest(&self) -> Interest {
-        Interest::SCHEDULING.and(Interest::LOCKS).and(Interest::DETAILS)
+        Interest::ALL
     }
 
     fn observe(&mut self, moments: &[Timed]) {

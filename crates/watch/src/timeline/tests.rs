@@ -199,14 +199,31 @@ fn a_run_that_is_observed_is_the_same_run() {
 }
 
 #[test]
-fn waits_of_tasks_for_a_lock_of_user_mode_are_counted_too() {
-    let text = "limit = \"200ms\"\n[host]\ncores = 1\n[[domain]]\nname = \"program\"\nvcpus = 1\nlock = \"mutex\"\n\
-                workload = { kind = \"lock-loop\", threads = 3, mode = \"user\", section = \"50us\", outside = \"50us\" }\n";
+fn tasks_that_take_a_lock_in_user_mode_have_lanes_and_their_waits_count() {
+    let text = "limit = \"200ms\"\nwarmup = \"0\"\n[host]\ncores = 1\n[[domain]]\nname = \"program\"\nvcpus = 1\nlock = \"mutex\"\n\
+                workload = { kind = \"lock-loop\", threads = 3, mode = \"user\", section = \"50us\", outside = \"50us\" }\n\
+                [[domain]]\nname = \"hog\"\nvcpus = 1\nlock = \"ticket\"\nworkload = { kind = \"burn-wait\" }\n";
     let scenario = scenario_file::parse("t", "t", text, &[]).unwrap();
-    let mut waits = WaitLengths::new(&scenario);
+    let mut observers =
+        (Recorder::new(&scenario, Picos::ZERO, 100_000), WaitLengths::new(&scenario));
     let world = overspin_runs::catalog::catalog().simulator();
-    let outcome = overspin_host::run(world, &scenario, 1, &mut waits, &()).unwrap();
+    let outcome = overspin_host::run(world, &scenario, 1, &mut observers, &()).unwrap();
     let lock = &outcome.domains[0].locks[0];
     assert!(lock.contended > 0, "{lock:?}");
-    assert_eq!(waits.of(0, 0).unwrap().count(), lock.contended);
+    assert_eq!(observers.1.of(0, 0).unwrap().count(), lock.contended);
+    let t = observers.0.finish(&outcome);
+    let names: Vec<&str> = t.tasks.iter().map(|lane| &*lane.name).collect();
+    assert_eq!(names, ["program/loop0", "program/loop1", "program/loop2"]);
+    let time = |lanes: &[Lane], of: fn(&Doing) -> bool| -> u64 {
+        let slices = lanes.iter().flat_map(|l| l.states.iter().chain(&l.locks));
+        slices.filter(|s| of(&s.doing)).map(|s| (s.end - s.start).0).sum()
+    };
+    let waits = time(&t.tasks, |d| matches!(d, Doing::Waits(_)));
+    assert!(waits.abs_diff(lock.wait_total.0) <= 1000 * lock.contended, "{waits} {lock:?}");
+    // The only vCPU of the program has one of its tasks on it, but for starts and switches of tasks.
+    let on = |d: &Doing| matches!(d, Doing::On(_));
+    let (tasks, vcpu) = (time(&t.tasks, on), time(&t.vcpus[..1], on));
+    assert!(tasks <= vcpu && tasks > vcpu * 9 / 10, "{tasks} of {vcpu}");
+    assert!(time(&t.tasks, |d| *d == Doing::Off(Some(Why::Guest))) > 0, "the guest preempts");
+    assert!(time(&t.tasks, |d| *d == Doing::Asleep) > 0, "waiters of a mutex sleep");
 }
