@@ -224,8 +224,18 @@ class Result:
 
     # Words and pages --------------------------------------------------------------------------------------------
 
+    def summary(self) -> str:
+        """What the run answers, in a few sentences, as `overspin run` prints it.
+
+        Short runs beside it tell what it would do with a pCPU for each vCPU, and with other locks.
+
+        Raises:
+            NotInResult: if this is not a single run.
+        """
+        return self._record.summary()
+
     def report(self, *, markdown: bool = False) -> str:
-        """What `overspin run` prints about the run.
+        """All tables of the run, as `overspin run --verbose` prints them.
 
         Raises:
             NotInResult: if this is not a single run.

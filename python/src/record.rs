@@ -9,6 +9,7 @@ use overspin_page::{DetailError, Entry};
 use overspin_record::output::Output;
 use overspin_report as report;
 use overspin_runs::record::{self, Kind, Record as Plain};
+use overspin_runs::run::{self, Beside};
 use overspin_runs::runner::Runner;
 use overspin_scenario::{Ending, Outcome, Picos, Scenario};
 use overspin_watch::explain::{self, ExplainError};
@@ -16,6 +17,7 @@ use overspin_watch::timeline::{Recorder, Timeline};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A record.
 #[pyclass(frozen, module = "overspin._overspin", eq)]
@@ -226,7 +228,7 @@ impl Record {
         Ok((tables::slices(&timeline)?, tables::marks(&timeline)?, cut))
     }
 
-    /// What `overspin run` prints about a run; what `overspin explain` says about it with `explain`.
+    /// What `overspin run --verbose` prints about a run; what `overspin explain` says about it with `explain`.
     #[pyo3(signature = (explain = false, markdown = false))]
     fn text(&self, py: Python<'_>, explain: bool, markdown: bool) -> PyResult<String> {
         let record = &self.record;
@@ -242,9 +244,23 @@ impl Record {
             })?
         } else {
             let (scenario, outcome) = self.run()?;
-            overspin_runs::run::report(scenario, outcome)
+            run::report(scenario, outcome)
         };
         Ok(if markdown { report::markdown(&blocks) } else { report::text(&blocks) })
+    }
+
+    /// The answer of a run, as `overspin run` prints it.
+    fn summary(&self, py: Python<'_>) -> PyResult<String> {
+        let (scenario, outcome) = self.run()?;
+        let subject = run::subject(outcome);
+        let beside = interruptible(py, None, |until| match outcome.measurement {
+            Some(_) => Beside::default(),
+            None => {
+                let runner = Runner { until, ..Runner::default() };
+                Beside::of(runner, scenario, outcome.seed, subject, Duration::ZERO)
+            }
+        })?;
+        Ok(report::text(&run::answer(scenario, outcome, &beside, None)))
     }
 
     /// The report page, with a timeline of at most so many slices and marks; without one for `None`.

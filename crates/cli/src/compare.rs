@@ -34,6 +34,9 @@ pub(crate) struct CompareArgs {
     /// The good direction: a proven change in the other direction gives exit code 1
     #[arg(long)]
     better: Option<Direction>,
+    /// Print spreads, tests and a box plot for each figure
+    #[arg(long, short)]
+    verbose: bool,
     /// Write as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -103,7 +106,10 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     }
     let mut blocks: Vec<Block> =
         warnings.iter().map(|w| Block::Text(format!("WARNING: {w}"))).collect();
-    blocks.extend(compare::report(&all, confidence));
+    blocks.extend(compare::answer(&all, confidence, better));
+    if args.verbose {
+        blocks.extend(compare::report(&all, confidence));
+    }
     outputs.report(&blocks)?;
     Ok(if all.iter().any(|c| c.finding == Finding::Regressed) {
         Verdict::Finding

@@ -80,9 +80,14 @@ impl Outputs {
         self.report(blocks)
     }
 
+    /// Whether something is printed for people.
+    pub(crate) fn prints(&self) -> bool {
+        !self.quiet && !self.to_stdout
+    }
+
     /// Prints text for people, unless standard output carries data or --quiet was given.
     pub(crate) fn print(&self, text: &str) -> Result<(), Failure> {
-        if self.quiet || self.to_stdout { Ok(()) } else { bytes(text.as_bytes()) }
+        if self.prints() { bytes(text.as_bytes()) } else { Ok(()) }
     }
 }
 

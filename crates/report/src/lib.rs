@@ -13,7 +13,9 @@ pub use axis::{Axis, tick};
 pub use chart::{Bar, Panel, Row, picture};
 pub use curves::{At, Curve, Horizontal, Plot, curves};
 pub use maud::Markup;
-pub use numbers::{micros, percent, seconds, share, short, short_integer, tenths, two_digits};
+pub use numbers::{
+    micros, percent, seconds, share, short, short_integer, tenths, three_digits, time, two_digits,
+};
 pub use screen::Screen;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
@@ -31,7 +33,7 @@ const fn style(rule: char) -> TableStyle {
 pub const MOST_LINES: usize = 64;
 
 /// Longest line of running text on a terminal.
-const WIDTH: usize = 100;
+const WIDTH: usize = 80;
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -11,10 +11,11 @@ use overspin_record::results::{Manifest, Plan, Results};
 use overspin_report::Block;
 use overspin_runs::catalog::{AnyWorld, catalog};
 use overspin_runs::record::{self, Again, Record};
+use overspin_runs::run::{self, Beside};
 use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file::{AxisArgument, Sweep};
 use overspin_runs::sweep::{Narrow, Shard};
-use overspin_scenario::{Ending, Stopped};
+use overspin_scenario::{Ending, Outcome, Scenario, Stopped};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -58,6 +59,9 @@ pub(crate) struct RunArgs {
     /// docs/hv.md
     #[arg(long, value_name = "FILE")]
     pub(super) guest: Option<PathBuf>,
+    /// Print all tables of a run
+    #[arg(long, short)]
+    pub(super) verbose: bool,
     /// End with 1 if a run deadlocked
     #[arg(long)]
     pub(super) strict: bool,
@@ -193,6 +197,45 @@ impl<'a> Job<'a> {
 
     pub(super) fn print(&self, blocks: &[Block]) -> Result<(), Failure> {
         self.outputs.report_with_markdown(blocks, self.args.markdown.as_ref())
+    }
+
+    /// Prints the answer of one run that took so long. --verbose and --markdown have the whole report after it.
+    pub(super) fn print_run(
+        &self,
+        scenario: &Scenario,
+        outcome: &Outcome,
+        took: Duration,
+    ) -> Result<(), Failure> {
+        let whole = || run::report(scenario, outcome);
+        if let Some(file) = self.outputs.open(self.args.markdown.as_ref())? {
+            file.finish_with(&overspin_report::markdown(&whole()))?;
+        }
+        if self.args.verbose {
+            return self.outputs.report(&whole());
+        }
+        if !self.outputs.prints() {
+            return Ok(());
+        }
+        let subject = run::subject(outcome);
+        let beside = Beside::of(self.runner, scenario, outcome.seed, subject, took);
+        self.outputs.report(&run::answer(
+            scenario,
+            outcome,
+            &beside,
+            Some(&self.command(outcome.seed)),
+        ))
+    }
+
+    /// The command that makes the run again.
+    fn command(&self, seed: u64) -> String {
+        let mut command = format!("overspin run {}", self.name());
+        for set in &self.args.set {
+            command += &format!(" --set {set}");
+        }
+        if self.args.seed.is_some() {
+            command += &format!(" --seed {seed}");
+        }
+        command
     }
 
     /// What the user calls the scenario.

@@ -11,6 +11,7 @@ use overspin_scenario::{Picos, Scenario};
 use overspin_watch::perfetto::PerfettoSink;
 use std::cell::LazyCell;
 use std::path::Path;
+use std::time::Instant;
 
 pub(super) fn one(job: &Job<'_>, scenario: &Scenario) -> Result<Verdict, Failure> {
     let (args, outputs) = (job.args, &job.outputs);
@@ -38,8 +39,10 @@ pub(super) fn one(job: &Job<'_>, scenario: &Scenario) -> Result<Verdict, Failure
         None => None,
     };
     let run = |tell: &dyn Fn(Picos)| job.runner.run(scenario, seed, &mut sink, tell);
+    let begun = Instant::now();
     let result = Meter::during(job.global, scenario.limit, run);
     let outcome = result.map_err(|e| Failure::refused(&job.name(), &e))?;
+    let took = begun.elapsed();
     if let Some(sink) = sink {
         sink.finish(outcome.elapsed).map_err(trace_error)?.commit()?;
     }
@@ -50,7 +53,7 @@ pub(super) fn one(job: &Job<'_>, scenario: &Scenario) -> Result<Verdict, Failure
         // That of a simulated run contains no command and no machine, so that equal runs give equal bytes.
         if record.unrepeatable().is_some() { show::made(record) } else { record }
     })?;
-    job.print(&overspin_runs::run::report(scenario, &outcome))?;
+    job.print_run(scenario, &outcome, took)?;
     Ok(verdict(std::iter::once(&outcome.ending), args.strict))
 }
 

@@ -34,11 +34,14 @@ fn files_and_standard_input_are_compared() {
     let overspin = files();
     let (out, _, code) = compare(&overspin, &["iguana", "chameleon"], "");
     assert_eq!(code, 0);
-    assert!(out.contains("No difference proven at 95% confidence."), "{out}");
+    assert!(
+        out.contains("No difference is proven at 95 % confidence in the only figure."),
+        "{out}"
+    );
     let (out, _, code) = compare(&overspin, &["iguana", "-"], "150 400 720 500 930");
     assert_eq!(code, 4, "one line is one sample of each column: {out}");
     let (out, ..) = compare(&overspin, &["iguana", "-", "-c", "80"], "150\n400\n720\n500\n930\n");
-    assert!(out.contains("proven") || out.contains("Difference at 80%"), "{out}");
+    assert!(out.contains("proven") || out.contains("Proven at 80 %"), "{out}");
 }
 
 #[test]
@@ -50,11 +53,15 @@ fn exit_codes_tell_of_regressions() {
     let slow = "iguana2";
     overspin.write(slow, "0 50\n0 200\n0 150\n0 400\n0 750\n");
     let (out, _, code) = of(&[slow, "slow", "--column", "2", "--better", "lower"]);
-    assert!(code == 1 && out.contains("REGRESSED"), "{out}");
+    assert!(
+        code == 1 && out.contains("B, `slow`, is WORSE than A, `iguana2`: 29.2 times"),
+        "{out}"
+    );
     let (out, _, code) = of(&[slow, "slow", "--column", "2", "--better", "higher"]);
-    assert!(code == 0 && out.contains("Improved"), "{out}");
-    let (out, _, code) = of(&["iguana", "one"]);
-    assert!(code == 4 && out.contains("Undecided") && out.contains("only 1 samples"), "{out}");
+    assert!(code == 0 && out.contains("is better than A, `iguana2`"), "{out}");
+    let (out, _, code) = of(&["iguana", "one", "--verbose"]);
+    assert!(code == 4 && out.contains("1 with too few") && out.contains("too few samples\n"), "{out}");
+    assert!(out.contains("Undecided") && out.contains("only 1 samples"), "{out}");
     let (json, ..) = of(&["iguana", "chameleon", "--json", "-"]);
     let record = crate::json(&json);
     assert_eq!(record["comparisons"][0]["finding"], "same");

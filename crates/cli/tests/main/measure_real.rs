@@ -54,7 +54,7 @@ fn every_reader_reads_the_record() {
     overspin.fine(&pft);
     let Ended { code, out: compared, err, .. } = overspin.run(&["compare", "r.json", "d"]);
     assert!([Some(0), Some(4)].contains(&code), "{err}");
-    assert!(compared.contains("processes-2.packets-0: faults [1/s]"), "{compared}");
+    assert!(compared.contains("processes-2.packets-0: faults, 1/s"), "{compared}");
     let (explained, _) = overspin.fine(&["explain", "r.json"]);
     assert!(explained.contains("A record of a real benchmark"), "{explained}");
     overspin.fine(&["report", "r.json", "d", "-o", "r.html"]);

@@ -89,7 +89,17 @@ fn a_run_is_the_same_to_the_byte_and_its_json_stands_alone() {
     assert!(run(&["--quiet", "--trace", "t.pftrace"]).is_empty());
     assert!(fs::metadata(overspin.path("t.pftrace")).unwrap().len() > 0);
     assert_eq!(overspin.names(), ["s.toml", "t.pftrace"]);
-    assert!(run(&[]).contains("Domain guest (ticket)"));
+    let (answer, whole) = (run(&[]), run(&["--verbose"]));
+    assert!(whole.contains("Domain guest (ticket)") && whole.contains("dispatches"), "{whole}");
+    assert!(
+        answer.contains("lock of `guest` was taken ") && !answer.contains("dispatches"),
+        "{answer}"
+    );
+    assert!(answer.lines().count() <= 24, "{answer}");
+    assert!(
+        answer.lines().all(|l| l.chars().count() <= 80 || l.starts_with("  overspin ")),
+        "{answer}"
+    );
 }
 
 #[test]

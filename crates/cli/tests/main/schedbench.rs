@@ -52,7 +52,7 @@ fn plan_run_report_and_resume() {
     assert_eq!(record["machine"], "2016-schedbench");
     // The file itself can be read wherever a record can.
     let (out, _) = overspin.fine(&["compare", file, file]);
-    assert!(out.contains("A 2 + B 2 credit2.1:0: throughput [kops/s]"), "{out}");
+    assert!(out.contains("A 2 + B 2 credit2.1:0: throughput, kops/s"), "{out}");
     let (out, _) = overspin.fine(&["explain", file]);
     assert!(out.contains("Its workers take no lock"), "{out}");
     overspin.fine(&["schedbench", "run", file, "--quiet", "--json", "again.json"]);

@@ -1,12 +1,14 @@
 //! Comparison of results, as in ministat, with additions: unequal spreads, ranks, an interval of the ratio,
 //! effect sizes, and a correction for many comparisons.
 
+mod answer;
 mod choose;
 mod origin;
 mod read;
 mod report;
 mod rows;
 
+pub use answer::answer;
 pub use choose::{Choice, NothingChosen, choose, common};
 pub use origin::{Origin, differences};
 pub use read::{Input, read};

@@ -1,11 +1,15 @@
 //! What one run tells: its report, the causes of its waits, and the tools of a kernel of 2001.
 
+mod answer;
+mod beside;
 pub mod causes;
 mod record;
 mod report;
 mod steady;
 pub mod vmstat;
 
+pub use answer::{answer, subject};
+pub use beside::Beside;
 pub use record::record;
 pub(crate) use record::{add, of_scenario};
 pub use report::report;

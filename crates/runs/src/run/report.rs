@@ -109,7 +109,7 @@ fn how(measured: &Measurement) -> String {
 }
 
 /// What was not measured, and reasons for doubt, the worst first.
-fn doubts(measured: &Measurement) -> impl Iterator<Item = String> {
+pub(super) fn doubts(measured: &Measurement) -> impl Iterator<Item = String> {
     let impossible = measured.impossible.iter().map(|why| format!("IMPOSSIBLE: {why}."));
     let disturbed = measured.disturbance.map(|by| {
         let word = if by.is_loud() { "DISTURBED: " } else { "" };

@@ -1,12 +1,15 @@
 //! The report of a scenario over seeds, and the warnings about figures that hang on a coincidence.
 
-use super::OverSeeds;
-use overspin_report::{Block, Grid, MOST_LINES, seconds, short};
+use super::{ELAPSED, FigureOverSeeds, ITEMS, OverSeeds};
+use overspin_report::{Block, Grid, MOST_LINES, seconds, short, three_digits};
 use overspin_scenario::Ending;
 use overspin_stats::{FALSE_ALARMS, FEWEST, Finding, Spread, ranges};
 
 /// Most locks that are shown of a scenario; JSON has all.
 const MOST_LOCKS: usize = 8;
+
+/// Most domains that the answer names.
+const MOST_DOMAINS: usize = 3;
 
 /// Report of `over`.
 #[must_use]
@@ -17,6 +20,8 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
         blocks.push(Block::Text(scenario.description.clone()));
     }
     let seeds: Vec<u64> = over.runs.iter().filter_map(|(run, _)| run.seed).collect();
+    let domains = over.results.iter().filter_map(answer);
+    blocks.extend(domains.take(MOST_DOMAINS).map(Block::Text));
     let longest = over.runs.iter().filter_map(|(run, _)| run.elapsed).max().unwrap_or_default();
     // Only simulated runs have a hash: a measured run has no equals.
     let is_simulated = over.runs.iter().any(|(run, _)| run.trace_hash.is_some());
@@ -64,10 +69,7 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
     }
     blocks.push(Block::Heading("Over seeds".into()));
     let shown = locks_to_show(over);
-    let mut grid = Grid::new(
-        3,
-        &["of", "figure", "unit", "runs", "mean", "95 % from", "to", "deviation", "min", "max"],
-    );
+    let mut grid = Grid::new(2, &["of", "figure", "mean", "95 % from", "to", "min", "max"]);
     for m in &over.results {
         let is_lock =
             over.results.iter().any(|other| other.of == m.of && other.quantity.is_waiting());
@@ -78,13 +80,15 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
         let end = |of: Option<f64>| of.map_or_else(|| "-".to_owned(), short);
         grid.row([
             m.of.clone(),
-            m.quantity.what.to_owned(),
-            m.quantity.metric.unit.to_owned(),
-            m.samples.len().to_string(),
+            match m.samples.len() {
+                all if all == seeds.len() => {
+                    format!("{}, {}", m.quantity.what, m.quantity.metric.unit)
+                }
+                some => format!("{}, {}, of {some} runs", m.quantity.what, m.quantity.metric.unit),
+            },
             short(s.mean),
             end(interval.map(|i| i.low)),
             end(interval.map(|i| i.high)),
-            short(s.stddev),
             short(s.min),
             short(s.max),
         ]);
@@ -93,7 +97,7 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
     let all = over.results.iter().filter(|m| m.quantity.is_waiting()).count();
     if all > shown.len() {
         blocks.push(Block::Text(format!(
-            "The {} locks with the longest waits are shown, of {all}; --json has the others.",
+            "Locks shown: {}, those with the longest waits, of {all}; --json has the others.",
             shown.len()
         )));
     }
@@ -104,6 +108,30 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
     });
     blocks.extend(coincidences(found.collect(), seeds.len()));
     blocks
+}
+
+/// What a domain did, and how sure that is; `None` for other figures.
+fn answer(figure: &FigureOverSeeds) -> Option<String> {
+    let did = |value: f64| match figure.quantity.what {
+        what if what == ITEMS.what => Some(format!("did {} items a second", three_digits(value))),
+        what if what == ELAPSED.what => Some(format!("did its work in {} s", three_digits(value))),
+        _ => None,
+    };
+    let summary = &figure.spread.summary;
+    let mut text = format!("`{}` {}", figure.of, did(summary.mean)?);
+    text += &match figure.spread.interval {
+        Some(i) => format!(
+            ": with 95 % certainty, the mean is between {} and {}.",
+            three_digits(i.low),
+            three_digits(i.high)
+        ),
+        None => " on average.".into(),
+    };
+    if let Some(Finding::Bimodal { means, .. }) = &figure.spread.finding {
+        let [low, high] = means.map(three_digits);
+        text += &format!(" But the seeds fall into two groups, of {low} and {high}: see below.");
+    }
+    Some(text)
 }
 
 /// The locks with the longest waits, as `domain/lock`, without locks that had no waits.

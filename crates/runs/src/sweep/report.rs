@@ -2,7 +2,7 @@
 
 use super::{Cell, MEASURES, Measured, Outcome, THROUGHPUT};
 use crate::seeds::coincidences;
-use overspin_report::{Block, Grid, short_integer, two_digits};
+use overspin_report::{Block, Grid, short_integer, tenths, three_digits, two_digits};
 use overspin_scenario::Ending;
 use overspin_stats::{Finding, Spread, ranges};
 
@@ -120,17 +120,18 @@ pub fn report(outcome: &Outcome) -> Vec<Block> {
     let entries: Vec<Entry<'_>> = outcome.points.iter().map(Entry::of).collect();
     let rows = outcome.axes.first().map_or(0, |(_, values)| values.len());
     let columns = entries.len().checked_div(rows).unwrap_or(0);
-    blocks.push(Block::Text(format!(
-        "{}{}.",
-        head(outcome),
-        overspin_record::environment::program()
-    )));
     let best: Vec<f64> = (0..columns)
         .map(|c| {
             let column = entries.iter().skip(c).step_by(columns);
             column.map(|e| e.value(&SHOWN_THROUGHPUT)).fold(0.0, f64::max)
         })
         .collect();
+    blocks.extend(answer(outcome, &entries, &best));
+    blocks.push(Block::Text(format!(
+        "{}{}.",
+        head(outcome),
+        overspin_record::environment::program()
+    )));
     let relative = |c: usize, entry: &Entry<'_>| match best[c] {
         0.0 => "-".to_owned(),
         most => entry.show(&SHOWN_THROUGHPUT, 100.0 / most),
@@ -158,6 +159,60 @@ pub fn report(outcome: &Outcome) -> Vec<Block> {
         blocks.extend(doubts(outcome, &entries));
     }
     blocks
+}
+
+/// Which value of the first axis does best, and where another one falls behind. `best` is the highest throughput of each
+/// column. Nothing is said if nothing was acquired, or if some run did not come to its end.
+fn answer(outcome: &Outcome, entries: &[Entry<'_>], best: &[f64]) -> Option<Block> {
+    let (axis, values) = outcome.axes.first()?;
+    let sound = |e: &Entry<'_>| !e.point.cells.is_empty() && e.unsound().is_none();
+    if entries.is_empty() || best.contains(&0.0) || !entries.iter().all(sound) {
+        return None;
+    }
+    let columns = best.len();
+    let place = |c: usize| match entries[c].point.at[1..].join(", ") {
+        at if at.is_empty() => String::new(),
+        at => format!(" at {at}"),
+    };
+    let rate = |value: f64| format!("{} acquisitions/s", three_digits(value));
+    let mut text = String::new();
+    if values.len() > 1 {
+        // The least part of the best that each value does, and where.
+        let least: Vec<(f64, usize)> = entries
+            .chunks(columns)
+            .map(|row| {
+                let parts = row.iter().zip(best).map(|(e, best)| e.value(&SHOWN_THROUGHPUT) / best);
+                parts.zip(0..).fold((f64::INFINITY, 0), |a, b| if b.0 < a.0 { b } else { a })
+            })
+            .collect();
+        let by_least = |a: &&usize, b: &&usize| least[**a].0.total_cmp(&least[**b].0);
+        let all: Vec<usize> = (0..least.len()).collect();
+        let (steady, weak) = (*all.iter().rev().max_by(by_least)?, *all.iter().min_by(by_least)?);
+        let percent = |row: usize| tenths((100.0 * least[row].0).min(100.0));
+        text += &match least[steady].0 {
+            1.0 => format!("{axis} {} does most", values[steady]),
+            _ => format!(
+                "{axis} {} never does less than {} % of the best",
+                values[steady],
+                percent(steady)
+            ),
+        };
+        if columns > 1 && least[steady].0 == 1.0 {
+            text += " everywhere";
+        }
+        text +=
+            &format!("; {} falls to {} %{}.", values[weak], percent(weak), place(least[weak].1));
+    }
+    if columns > 1 {
+        let last = columns - 1;
+        let blank = if text.is_empty() { "" } else { " " };
+        let (from, to) = (rate(best[0]), rate(best[last]));
+        text += &format!("{blank}The best does {from}{} and {to}{}.", place(0), place(last));
+    }
+    if outcome.most_seeds() == 1 {
+        text += " One run for each point: --seeds 5 says how sure this is.";
+    }
+    Some(Block::Text(text))
 }
 
 /// How many runs there are, and how to read the tables.
