@@ -63,6 +63,12 @@ pub(crate) struct AdviseArgs {
     /// Runs of each point, from which the intervals come
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=100))]
     seeds: u32,
+    /// Least work of a pCPU, in percent of its work at the lowest ratio: less is a break
+    #[arg(long, value_name = "PERCENT", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=100))]
+    least_work: u32,
+    /// Longest p99.9 wait, in multiples of that at the lowest ratio: more is a break
+    #[arg(long, value_name = "TIMES", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    longest_wait: u32,
     /// Simulated time of each run, for example 2s; default: so that the whole takes some 20 s on two cores
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     length: Option<Duration>,
@@ -136,6 +142,8 @@ fn question(args: &AdviseArgs) -> Question {
         schedulers: args.schedulers.clone(),
         lock: args.lock.clone(),
         seeds: args.seeds,
+        least_work_percent: args.least_work,
+        longest_wait_times: args.longest_wait,
         length_ms: args.length.map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX)),
     }
 }

@@ -51,7 +51,14 @@ fn a_number_can_be_repeated_with_the_command_that_is_printed() {
         };
         assert_eq!(hashes(&again["runs"]), hashes(&point["runs"]), "{line}");
     }
-    for words in ["In short", "How far to trust it", "2.0:1", "95 % interval", "assumed"] {
+    for words in [
+        "What was asked",
+        "Recommended: scheduler ",
+        "How far to trust it",
+        "2.0:1",
+        "95 % interval",
+        "assumed",
+    ] {
         assert!(page.contains(words), "{words}: {page}");
     }
     assert!(overspin.read("a.svg").contains("2 pCPUs (yours)"));

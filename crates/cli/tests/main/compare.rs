@@ -60,7 +60,10 @@ fn exit_codes_tell_of_regressions() {
     let (out, _, code) = of(&[slow, "slow", "--column", "2", "--better", "higher"]);
     assert!(code == 0 && out.contains("is better than A, `iguana2`"), "{out}");
     let (out, _, code) = of(&["iguana", "one", "--verbose"]);
-    assert!(code == 4 && out.contains("1 with too few") && out.contains("too few samples\n"), "{out}");
+    assert!(
+        code == 4 && out.contains("1 with too few") && out.contains("too few samples\n"),
+        "{out}"
+    );
     assert!(out.contains("Undecided") && out.contains("only 1 samples"), "{out}");
     let (json, ..) = of(&["iguana", "chameleon", "--json", "-"]);
     let record = crate::json(&json);

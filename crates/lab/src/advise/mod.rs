@@ -48,6 +48,10 @@ pub struct Question {
     pub lock: String,
     /// Seeds of each point, from 1 on.
     pub seeds: u32,
+    /// Least work of a pCPU, in percent of that at the lowest ratio: less is a break.
+    pub least_work_percent: u32,
+    /// Longest p99.9 wait, in multiples of that at the lowest ratio: more is a break, if it is noticeable at all.
+    pub longest_wait_times: u32,
     /// Simulated time of each run, in milliseconds; `None`: as long as the work needs for steady figures.
     pub length_ms: Option<u64>,
 }

@@ -4,7 +4,8 @@ use super::Question;
 use super::measure::{Advice, AdvisedPoint};
 use super::plan::Group;
 use super::verdict::{Effect, ends};
-use overspin_report::{Block, Grid, short, two_digits};
+use overspin_report::{Block, Grid, short, time, two_digits};
+use overspin_scenario::Picos;
 use overspin_stats::Spread;
 use std::fmt::Write;
 
@@ -17,10 +18,10 @@ const BAR: usize = 40;
 #[must_use]
 pub fn report(advice: &Advice, file: &str) -> Vec<Block> {
     let question = &advice.question;
-    let mut blocks =
-        vec![Block::Title("How far can this host be overcommitted?".into()), asked(question)];
-    blocks.push(Block::Heading("In short".into()));
+    let mut blocks = vec![Block::Title("How far can this host be overcommitted?".into())];
     blocks.extend(in_short(advice).into_iter().map(Block::Text));
+    blocks.push(Block::Heading("What was asked".into()));
+    blocks.push(asked(question));
     blocks.push(Block::Heading("Work and waits against overcommit".into()));
     blocks.push(Block::Text(format!(
         "Work: {}. Waits: the {} that 99 % and 99.9 % did not exceed. Each is the mean over {} seeds with its 95 % interval. \
@@ -72,35 +73,32 @@ fn asked(question: &Question) -> Block {
 
 fn in_short(advice: &Advice) -> Vec<String> {
     let question = &advice.question;
-    let mut texts: Vec<String> = question
-        .schedulers
-        .iter()
-        .map(|scheduler| match advice.breaks(scheduler) {
-            Some(found) => format!(
-                "- {scheduler}: fine up to {:.1}:1, breaks at {:.1}:1: {}.{}",
-                found.fine,
-                found.ratio,
-                found.why,
+    let mut texts: Vec<String> = today(advice).into_iter().collect();
+    texts.extend(question.schedulers.iter().map(|scheduler| match advice.breaks(scheduler) {
+        Some(found) => format!(
+            "- {scheduler}: fine up to {:.1}:1, breaks at {:.1}:1: {}.{}",
+            found.fine,
+            found.ratio,
+            found.why,
+            waits(advice, scheduler)
+        ),
+        None => {
+            let last = advice.of(Group::Curve).filter(|m| m.point.scheduler == *scheduler).last();
+            let ratio = last.map_or(1.0, |m| question.ratio(m.point.pcpus));
+            let unclear = advice.unclear(scheduler).map_or_else(String::new, |ratio| {
+                format!(" But at {ratio:.1}:1 some runs have long p99.9 waits: more --seeds would tell.")
+            });
+            format!(
+                "- {scheduler}: does not break up to {ratio:.1}:1, the highest ratio that was run.{}{unclear}",
                 waits(advice, scheduler)
-            ),
-            None => {
-                let last = advice.of(Group::Curve).filter(|m| m.point.scheduler == *scheduler).last();
-                let ratio = last.map_or(1.0, |m| question.ratio(m.point.pcpus));
-                format!("- {scheduler}: does not break up to {ratio:.1}:1, the highest ratio that was run.")
-            }
-        })
-        .collect();
-    if let Some([work, wait]) =
-        advice.here().and_then(|m| Some([m.work_per_s.as_ref()?, m.wait_p99_us.as_ref()?]))
-    {
-        texts.push(format!(
-            "- Today, at {:.1}:1: {} {} a second, and a p99 wait of {} us.",
-            question.ratio(question.pcpus),
-            interval(work),
-            question.work.unit().split(" (").next().unwrap_or_default(),
-            interval(wait),
-        ));
-    }
+            )
+        }
+    }));
+    texts.push(format!(
+        "A break is less than {} % of the work of a pCPU at the lowest ratio, or a p99.9 wait more than {} times as long (and \
+         over 0.1 ms): --least-work, --longest-wait.",
+        question.least_work_percent, question.longest_wait_times
+    ));
     let effects = advice.effects();
     let best = effects
         .iter()
@@ -129,6 +127,51 @@ fn in_short(advice: &Advice) -> Vec<String> {
     texts
 }
 
+/// The state of the operator's own host, and what to do: scheduler, lock, ratio, price and certainty.
+fn today(advice: &Advice) -> Option<String> {
+    let question = &advice.question;
+    let here = advice.here()?;
+    let (work, wait) = (here.work_per_s.as_ref()?, here.wait_p999_us.as_ref()?);
+    let own = question.schedulers.first()?;
+    let ratio = question.ratio(question.pcpus);
+    let beyond = advice.breaks(own).is_some_and(|found| ratio >= found.ratio - 1e-9);
+    let part = advice.percent(here).filter(|_| question.work.saturates());
+    let part = part
+        .map_or_else(String::new, |[_, mean, _]| format!(" ({mean:.0} % of a pCPU's work at 1:1)"));
+    let percent = |of: &Option<Spread>| of.as_ref().map_or(0.0, |s| 100.0 * s.summary.mean);
+    let mut text = format!(
+        "Your host, at {ratio:.1}:1, is {} its limit: {} {} a second{part}, and 99.9 % of the waits end within {}. Its vCPUs \
+         have no pCPU for {} % of the time, and {} % of their running goes into waiting for locks.",
+        if beyond { "BEYOND" } else { "within" },
+        interval(work),
+        question.work.unit().split(" (").next().unwrap_or_default(),
+        microseconds(wait),
+        two_digits(percent(&here.steal)),
+        two_digits(percent(&here.burned)),
+    );
+    let (scheduler, bears) = advice.best_scheduler()?;
+    let locks = advice.effects();
+    let lock = locks.iter().filter(|e| e.certain && e.work_percent[0] > 0.0);
+    let lock = lock.filter_map(|e| Some((e, e.name.strip_prefix("lock ")?)));
+    let lock = lock.max_by(|(a, _), (b, _)| a.work_percent[0].total_cmp(&b.work_percent[0]));
+    let (lock, more) = match lock {
+        Some((e, lock)) => (lock, format!(" ({} % work at your ratio)", margin(e))),
+        None => (question.lock.as_str(), String::new()),
+    };
+    let costs = advice.doubts().iter().map(|e| e.work_percent[0].abs()).fold(0.0, f64::max);
+    text += &format!(
+        " Recommended: scheduler {scheduler}, lock {lock}{more}, at most {bears:.1}:1. This is the mean of {} seeds; costs that \
+         nobody measured move the work by up to {costs:.0} %.",
+        question.seeds
+    );
+    Some(text)
+}
+
+/// A mean of microseconds in the unit that suits it.
+fn microseconds(spread: &Spread) -> String {
+    time(Picos((spread.summary.mean * 1e6) as u64))
+}
+
 /// How the p99.9 wait grows along a curve, in a sentence after another.
 fn waits(advice: &Advice, scheduler: &str) -> String {
     let mut curve = advice
@@ -136,10 +179,11 @@ fn waits(advice: &Advice, scheduler: &str) -> String {
         .filter(|m| m.point.scheduler == *scheduler)
         .filter_map(|m| Some((m.wait_p999_us.as_ref()?.summary.mean, m.point.pcpus)));
     let (Some(first), Some(last)) = (curve.next(), curve.last()) else { return String::new() };
+    let shown = |us: f64| time(Picos((us * 1e6) as u64));
     format!(
-        " The p99.9 wait goes from {} us to {} us at {:.1}:1.",
-        two_digits(first.0),
-        two_digits(last.0),
+        " The p99.9 wait goes from {} to {} at {:.1}:1.",
+        shown(first.0),
+        shown(last.0),
         advice.question.ratio(last.1)
     )
 }

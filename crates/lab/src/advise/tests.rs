@@ -14,6 +14,8 @@ fn question(work: Work) -> Question {
         schedulers: vec!["credit".into(), "credit2".into()],
         lock: "pv-qspinlock".into(),
         seeds: 2,
+        least_work_percent: 80,
+        longest_wait_times: 10,
         length_ms: Some(100),
     }
 }

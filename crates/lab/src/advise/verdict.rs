@@ -2,17 +2,17 @@
 
 use super::measure::{Advice, AdvisedPoint};
 use super::plan::Group;
+use overspin_report::three_digits;
 use overspin_stats::difference::welch;
 use overspin_stats::{CONFIDENCE, Spread};
 use serde::Serialize;
 
-/// Work of a pCPU below this part of the best at a lower ratio is a break.
-const BROKEN: f64 = 0.8;
-/// For work that leaves CPUs idle: a p99.9 wait this many times longer than at the lowest ratio is a break.
+/// A p99.9 wait that is no longer than this, in microseconds, is no break, however many times as long it became: no guest
+/// notices it.
 ///
-/// This and the effects compare p99.9 waits although the curves show p99 too: waits for a preempted vCPU can be rarer
-/// than one in a hundred. The p99 wait of a guest that seldom contends is zero, which has no multiples.
-const LONGER: f64 = 10.0;
+/// Breaks and effects compare p99.9 waits although the curves show p99 too: waits for a preempted vCPU can be rarer than
+/// one in a hundred. The p99 wait of a guest that seldom contends is zero, which has no multiples.
+const UNNOTICED_US: f64 = 100.0;
 
 /// Where a scheduler breaks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -67,21 +67,66 @@ impl Advice {
             if at.work_per_s.is_none() {
                 return found("a run deadlocked or was stopped".into());
             }
-            if self.question.work.saturates() {
-                // The whole interval must lie below, so that chance does not break it.
-                let Some([.., high]) = self.percent(at) else { continue };
-                if high < 100.0 * BROKEN {
-                    return found(format!("a pCPU does at most {high:.0} % of its work at 1:1"));
-                }
-            } else if let (Some(first), Some(wait)) = (curve.first(), &at.wait_p999_us) {
-                let Some(base) = &first.wait_p999_us else { continue };
-                let factor = ends(wait)[0] / base.summary.mean.max(1.0);
-                if factor > LONGER {
-                    return found(format!("the p99.9 wait is at least {factor:.0} times as long"));
-                }
+            let why =
+                [self.works_too_little(at), curve.first().and_then(|f| self.waits_too_long(f, at))];
+            let why: Vec<String> = why.into_iter().flatten().collect();
+            if !why.is_empty() {
+                return found(why.join(", and "));
             }
         }
         None
+    }
+
+    /// Why the work at a point is a break. Work that leaves CPUs idle says nothing.
+    fn works_too_little(&self, at: &AdvisedPoint) -> Option<String> {
+        let limit = f64::from(self.question.least_work_percent);
+        // The whole interval must lie below, so that chance does not break it.
+        let [.., high] = self.percent(at).filter(|_| self.question.work.saturates())?;
+        (high < limit).then(|| format!("a pCPU does at most {high:.0} % of its work at 1:1"))
+    }
+
+    /// Why the waits at a point are a break, beside those of the `first` point of the curve.
+    fn waits_too_long(&self, first: &AdvisedPoint, at: &AdvisedPoint) -> Option<String> {
+        let least = ends(at.wait_p999_us.as_ref()?)[0];
+        let base = first.wait_p999_us.as_ref()?.summary.mean.max(1.0);
+        let limit = f64::from(self.question.longest_wait_times);
+        (least > UNNOTICED_US && least / base > limit).then(|| {
+            format!("the p99.9 wait is at least {} times as long", three_digits(least / base))
+        })
+    }
+
+    /// The first ratio at which the mean p99.9 wait of a scheduler is a break and its interval is not: chance may have made it.
+    #[must_use]
+    pub fn unclear(&self, scheduler: &str) -> Option<f64> {
+        let mut curve = self.of(Group::Curve).filter(|m| m.point.scheduler == scheduler);
+        let base = curve.next()?.wait_p999_us.as_ref()?.summary.mean.max(1.0);
+        let limit = (base * f64::from(self.question.longest_wait_times)).max(UNNOTICED_US);
+        let is_long = |wait: &Spread| wait.summary.mean > limit && ends(wait)[0] <= limit;
+        let at = curve.find(|m| m.wait_p999_us.as_ref().is_some_and(is_long))?;
+        Some(self.question.ratio(at.point.pcpus))
+    }
+
+    /// The scheduler that bears the highest ratio without a break, and that ratio; among equals the one with the shorter p99.9
+    /// wait at the operator's ratio.
+    #[must_use]
+    pub fn best_scheduler(&self) -> Option<(&str, f64)> {
+        let question = &self.question;
+        let bears = |scheduler: &str| match self.breaks(scheduler) {
+            Some(found) => found.fine,
+            None => {
+                let curve = self.of(Group::Curve).filter(|m| m.point.scheduler == scheduler);
+                curve.map(|m| question.ratio(m.point.pcpus)).fold(1.0, f64::max)
+            }
+        };
+        let wait = |scheduler: &str| {
+            let here = self.on_curve(scheduler, question.pcpus)?.wait_p999_us.as_ref()?;
+            Some(here.summary.mean)
+        };
+        let all = question.schedulers.iter().map(|s| (s.as_str(), bears(s)));
+        all.max_by(|(a, bears_a), (b, bears_b)| {
+            let waits = |s| wait(s).unwrap_or(f64::INFINITY);
+            bears_a.total_cmp(bears_b).then(waits(b).total_cmp(&waits(a)))
+        })
     }
 
     /// What moves the operator's own point: other locks and knobs, and the other schedulers. Those that move the
