@@ -11,6 +11,7 @@ const MOST_MISSES: usize = 20;
 #[must_use]
 pub fn report(result: &Comparison, all: bool) -> Vec<Block> {
     let mut blocks = vec![Block::Title("The simulator beside this machine".into())];
+    blocks.extend(answer(result).map(Block::Text));
     blocks.push(Block::Text(load(result)));
     blocks.extend(result.notes.iter().cloned().map(Block::Text));
     for [world, reason] in &result.refused {
@@ -41,6 +42,45 @@ pub fn report(result: &Comparison, all: bool) -> Vec<Block> {
         misses(result, &mut blocks);
     }
     blocks
+}
+
+/// Whether simulated figures hold on this machine, in a few sentences; `None` if nothing was compared.
+fn answer(result: &Comparison) -> Option<String> {
+    let all = &result.compared;
+    let count = |of: Agreement| all.iter().filter(|c| c.agreement == of).count();
+    let worst = all.iter().filter(|c| c.agreement == Agreement::Miss);
+    let worst = worst
+        .max_by(|a, b| (a.difference / a.goal).abs().total_cmp(&(b.difference / b.goal).abs()));
+    let words = match (count(Agreement::Miss), count(Agreement::Unclear)) {
+        (0, 0) => "Simulated figures hold on this machine".to_owned(),
+        (0, _) => "No simulated figure is proven wrong on this machine".into(),
+        (misses, _) => {
+            format!("{misses} of {} simulated figures do NOT hold on this machine", all.len())
+        }
+    };
+    let mut text = format!(
+        "{words}: {} are within their goals, {} are unclear{}.",
+        count(Agreement::Within),
+        count(Agreement::Unclear),
+        if count(Agreement::Unclear) > 0 { " (more --repeats would tell)" } else { "" },
+    );
+    if let Some(c) = worst {
+        text += &format!(
+            " The worst miss is {} of {} under {} in `{}`: {} {}.",
+            c.figure(),
+            c.case,
+            c.scheduler,
+            c.world,
+            signed(c.difference),
+            c.kind.unit(),
+        );
+    }
+    let decided: usize = result.orders.iter().map(|o| o.decided).sum();
+    let wrong: usize = result.orders.iter().map(|o| o.wrong.len()).sum();
+    if decided > 0 {
+        text += &format!(" The order of locks is right in {} of {decided} pairs.", decided - wrong);
+    }
+    (!all.is_empty()).then_some(text)
 }
 
 /// The columns of the comparison: worlds with their schedulers, in the order of the plan.
