@@ -16,11 +16,26 @@ pub(super) fn blocks(blocks: &[Block]) -> Markup {
             @match block {
                 Block::Title(_) => {},
                 Block::Heading(t) => h4 { (t) },
-                Block::Text(t) => p { (t) },
+                Block::Text(t) => p { (with_code(t)) },
                 Block::Lines(t) => pre { (t.trim_end()) },
                 Block::Grid(g) => (table(g)),
             }
             "\n"
+        }
+    }
+}
+
+/// Running text, with what stands between backquotes as code.
+fn with_code(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    // An odd number of backquotes quotes nothing.
+    let is_paired = parts.len() % 2 == 1;
+    html! {
+        @for (i, part) in parts.iter().enumerate() {
+            @if is_paired && i % 2 == 1 { code { (part) } } @else {
+                @if i > 0 && !is_paired { "`" }
+                (part)
+            }
         }
     }
 }
@@ -66,6 +81,8 @@ mod tests {
         assert!(
             html.contains("<th scope=\"col\">a b</th><th scope=\"col\" class=\"number\">n</th>")
         );
+        assert_eq!(with_code("a `b<` c").0, "a <code>b&lt;</code> c");
+        assert_eq!(with_code("a ` b").0, "a ` b");
         assert_eq!(json(&"</script><!--").0, "\"\\u003c/script>\\u003c!--\"");
     }
 }

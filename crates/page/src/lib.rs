@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod charts;
 mod detail;
 mod fragment;
@@ -138,6 +139,7 @@ fn section(number: usize, Entry { record, detail }: &Entry) -> Markup {
                 }
             }
             "\n"
+            (panel(&id("answer"), "The answer", none(), answer::answer(record, run)))
             @for warning in &record.warnings { p class="warning" { "Doubtful: " (warning) "." } "\n" }
             @for experiment in &record.experiments { (of_experiment(number, record, experiment)) }
             (panel(&id("validation"), "Simulated beside measured", none(), panels::validation(record)))

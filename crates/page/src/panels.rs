@@ -44,7 +44,7 @@ pub(super) fn claims(experiment: &Experiment) -> Markup {
                 li class=(class) {
                     strong { (words) } " (" (id) ") " (text)
                     @if let Some(words) = in_words { p { (words) } }
-                    p class="evidence" { (evidence) }
+                    details { summary { "the figures that decide it" } p class="evidence" { (evidence) } }
                 }
             }
         }
@@ -72,9 +72,10 @@ pub(super) fn figures(experiment: &Experiment) -> Markup {
             span { "✓ within 10 %, ≈ within 25 %, ✗ missed" }
         }
         "\n"
-        @for metric in metrics {
-            h4 { (metric) } "\n"
-            (charts::figures(metric, &of(metric)))
+        div class="charts" {
+            @for metric in metrics {
+                figure { h4 { (in_words(metric)) } "\n" (charts::figures(metric, &of(metric))) }
+            }
         }
     }
 }
@@ -115,6 +116,18 @@ pub(super) fn curves(record: &Record) -> Option<Markup> {
     let scenario = record.scenario.as_ref().filter(|_| record.kind == Kind::Sweep)?;
     let sweep = record.sweep(scenario).ok()?;
     Some(drawn(&overspin_runs::sweep::curves(&sweep, &Outcome::of(record))))
+}
+
+/// The name of a metric as a reader would say it: `throughput_total [Mops/s]` is "throughput total, Mops/s".
+fn in_words(metric: &str) -> String {
+    let (name, unit) = match metric.split_once(" [") {
+        Some((name, unit)) => (name, format!(", {}", unit.trim_end_matches(']'))),
+        None => match metric.strip_suffix("_s") {
+            Some(name) => (name, ", s".to_owned()),
+            None => (metric, String::new()),
+        },
+    };
+    format!("{}{unit}", name.replace(['_', '-'], " "))
 }
 
 fn drawn(picture: &Markup) -> Markup {
@@ -164,14 +177,18 @@ pub(super) fn samples(record: &Record) -> Option<Markup> {
         of.filter(|(.., rows)| rows.len() > 1 || rows.iter().any(|r| r.values.len() > 1)).collect();
     (!drawn.is_empty()).then(|| {
         html! {
-            @for (metric, unit, rows) in drawn {
-                h4 { (metric) @if !unit.is_empty() { " [" (unit) "]" } } "\n"
-                (charts::samples(metric, unit, &rows[..rows.len().min(MOST_ROWS)]))
-                @if rows.len() > MOST_ROWS {
-                    p class="faint" {
-                        "The first " (MOST_ROWS) " of " (rows.len()) " places; the table has the others."
+            div class="charts" {
+                @for (metric, unit, rows) in drawn {
+                    figure {
+                        h4 { (in_words(metric)) @if !unit.is_empty() { ", " (unit) } } "\n"
+                        (charts::samples(metric, unit, &rows[..rows.len().min(MOST_ROWS)]))
+                        @if rows.len() > MOST_ROWS {
+                            p class="faint" {
+                                "The first " (MOST_ROWS) " of " (rows.len()) " places; the table has the others."
+                            }
+                            "\n"
+                        }
                     }
-                    "\n"
                 }
             }
         }
@@ -183,7 +200,7 @@ pub(super) fn run_states(outcome: &RunOutcome) -> Markup {
     const PARTS: [Part; 5] = [
         ("style-running", "running"),
         ("style-spinning", "on a pCPU, waiting for a lock"),
-        ("style-preempted", "preempted: wants a pCPU and has none"),
+        ("style-preempted", "preempted: wants a CPU and has none"),
         ("style-asleep", "asleep"),
         ("style-offline", "offline"),
     ];
@@ -242,7 +259,7 @@ pub(super) fn work(outcome: &RunOutcome) -> Option<Markup> {
     (!plot.curves.is_empty()).then(|| {
         html! {
             @for warning in &warnings { p { (warning) } "\n" }
-            (drawn(&overspin_report::curves("Work over time", &counts, &axis, &[plot], 1)))
+            div class="one" { (drawn(&overspin_report::curves("Work over time", &counts, &axis, &[plot], 1))) }
         }
     })
 }

@@ -22,7 +22,7 @@ pub use measure::{Side, SideRun, measurable, probe};
 pub use picture::picture;
 pub use plan::{Measurable, Plan, Schedulers, Subject, worlds};
 pub use record::record;
-pub use report::report;
+pub use report::{answer, report};
 
 pub use overspin_record::validation::{
     Agreement, Compared, Comparison, Disturbance, FigureKind, Goals, Load, Order,

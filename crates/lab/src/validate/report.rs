@@ -45,7 +45,8 @@ pub fn report(result: &Comparison, all: bool) -> Vec<Block> {
 }
 
 /// Whether simulated figures hold on this machine, in a few sentences; `None` if nothing was compared.
-fn answer(result: &Comparison) -> Option<String> {
+#[must_use]
+pub fn answer(result: &Comparison) -> Option<String> {
     let all = &result.compared;
     let count = |of: Agreement| all.iter().filter(|c| c.agreement == of).count();
     let worst = all.iter().filter(|c| c.agreement == Agreement::Miss);

@@ -47,7 +47,7 @@ pub fn answer(
     blocks.push(Block::Text(waited(scenario, outcome, number)));
     blocks.extend(other_lock(scenario, outcome, number, beside, command));
     blocks.push(Block::Grid(table(scenario, outcome)));
-    blocks.push(Block::Text(circumstances(scenario, outcome)));
+    blocks.push(Block::Text(circumstances(scenario, outcome, command.is_some())));
     blocks
 }
 
@@ -271,8 +271,8 @@ fn table(scenario: &Scenario, outcome: &Outcome) -> Grid {
     grid
 }
 
-/// Under which circumstances, and where to find more.
-fn circumstances(scenario: &Scenario, outcome: &Outcome) -> String {
+/// Under which circumstances, and for a reader at a terminal, where to find more.
+fn circumstances(scenario: &Scenario, outcome: &Outcome, at_terminal: bool) -> String {
     let more = match outcome.domains.len().saturating_sub(MOST_DOMAINS) {
         0 => String::new(),
         more => format!("{more} more domains are left out. "),
@@ -285,10 +285,11 @@ fn circumstances(scenario: &Scenario, outcome: &Outcome) -> String {
         Picos::ZERO => String::new(),
         from => format!(", counted from {} on", time(from)),
     };
-    format!(
-        "{more}{place}, {}{counted}. --verbose prints all tables, --seeds 10 says how sure this is.",
-        time(outcome.elapsed),
-    )
+    let hints = match at_terminal {
+        true => " --verbose prints all tables, --seeds 10 says how sure this is.",
+        false => "",
+    };
+    format!("{more}{place}, {}{counted}.{hints}", time(outcome.elapsed))
 }
 
 #[cfg(test)]
