@@ -45,7 +45,7 @@ def test_a_fault_has_its_place(tmp_path: Path) -> None:
     assert isinstance(error, ValueError) and isinstance(error, overspin.Error)
     # Line 9 of the text begins with `lock = `.
     assert (error.file, error.line, error.column) == (str(path), 9, 8)
-    assert error.key == "domain.0.lock" and "tiket" in error.message and "`ticket`" in error.help
+    assert error.key == "domain.guest.lock" and "tiket" in error.message and "`ticket`" in error.help
     drawn = str(error)
     assert drawn.startswith(f"{path}:9:8: {error.message}")
     assert 'lock = "tiket"' in drawn and "\x1b" not in drawn

@@ -37,7 +37,7 @@ impl GuestWork {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct AdviseArgs {
     /// Machine of the host (`overspin list machines`), or the file of a profile (`overspin calibrate`)
     #[arg(long, value_name = "NAME", default_value = "skylake-sp")]

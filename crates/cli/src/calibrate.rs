@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct CalibrateArgs {
     /// Time to measure, in rounds; at least three rounds are made
     #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "20s")]

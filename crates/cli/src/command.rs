@@ -8,11 +8,12 @@ use crate::{
     advise, bench, calibrate, check, compare, doctor, exec, explain, fit, import, list, man,
     measure, merge, report, reproduce, run, schedbench, show, top, validate, xen_emulated,
 };
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// What locks and CPU schedulers do to each other when there are more vCPUs than CPUs.
 #[derive(Debug, Parser)]
-#[command(name = "overspin", version = version(), after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "overspin", version = version(), after_long_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -76,6 +77,80 @@ pub(crate) enum Command {
     Man(man::ManArgs),
 }
 
+/// The commands in groups, by what a reader wants. `help` is in none.
+const GROUPS: [(&str, &[&str]); 4] = [
+    (
+        "Ask a question",
+        &["run", "sweep", "advise", "explain", "compare", "report", "reproduce", "top"],
+    ),
+    (
+        "Real programs and machines",
+        &[
+            "exec",
+            "fit",
+            "import",
+            "measure",
+            "calibrate",
+            "validate",
+            "doctor",
+            "schedbench",
+            "xen-emulated",
+        ],
+    ),
+    ("Parts", &["list", "check", "bench"]),
+    ("Other", &["merge", "completions", "man"]),
+];
+
+/// The command line, whose help lists the commands in groups.
+pub(crate) fn command() -> clap::Command {
+    let command = Args::command();
+    let about = |name: &str| {
+        let all = command.get_subcommands().find(|c| c.get_name() == name);
+        let about = all.and_then(clap::Command::get_about).map(ToString::to_string);
+        let about = about.unwrap_or_default();
+        // The first part of the sentence is enough in a list.
+        about.split(": ").next().unwrap_or_default().to_owned()
+    };
+    let mut groups = String::new();
+    for (heading, names) in GROUPS {
+        groups += &format!("\n{heading}:\n");
+        for name in names {
+            let about =
+                overspin_report::wrap_to(&about(name), 64).replace('\n', "\n                ");
+            groups += &format!("  {name:<13} {about}\n");
+        }
+    }
+    let template = format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n{groups}\n`overspin COMMAND --help` tells more about a command.\n\n\
+         Options:\n{{options}}{{after-help}}"
+    );
+    command.help_template(template)
+}
+
+/// Parses the arguments of a process.
+pub(crate) fn parse(arguments: &[std::ffi::OsString]) -> Result<Args, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Keeps only the nearest suggestion of another command in an error, and none that is not near: `nope` is not `top`.
+pub(crate) fn keep_near_suggestion(error: &mut clap::Error) {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) => typed.clone(),
+        _ => return,
+    };
+    let names = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names,
+        Some(ContextValue::String(name)) => vec![name],
+        _ => return,
+    };
+    if let Some(near) = overspin_sched::nearest(&typed, names.iter().map(String::as_str)) {
+        let near = ContextValue::Strings(vec![near.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, near);
+    }
+}
+
 /// Runs the command of these arguments.
 pub(crate) fn run(args: &Args, parts: &Parts) -> Result<Verdict, Failure> {
     match &args.command {
@@ -106,5 +181,35 @@ pub(crate) fn run(args: &Args, parts: &Parts) -> Result<Verdict, Failure> {
             show::bytes(&text).map(|()| Verdict::Fine)
         }
         Command::Man(command) => man::man(command, Args::command()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        grouped.sort_unstable();
+        let all = Args::command();
+        let mut names: Vec<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
+        names.sort_unstable();
+        assert_eq!(grouped, names);
+    }
+
+    #[test]
+    fn only_near_commands_are_suggested() {
+        let said = |typed: &str| {
+            let mut error = parse(&["overspin".into(), typed.into()]).unwrap_err();
+            keep_near_suggestion(&mut error);
+            error.to_string()
+        };
+        assert!(!said("nope").contains("similar"), "{}", said("nope"));
+        assert!(
+            said("repport").contains("a similar subcommand exists: 'report'"),
+            "{}",
+            said("repport")
+        );
     }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct CompareArgs {
     /// Records that --json wrote, .bench files, hyperfine's records, or columns of numbers (`-`: standard
     /// input)

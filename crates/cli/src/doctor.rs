@@ -11,7 +11,7 @@ use serde_json::json;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct DoctorArgs {
     /// Write as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]

@@ -17,7 +17,7 @@ use overspin_watch::explain::{self, ExplainError, Repeat};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct ExplainArgs {
     /// Record that --json wrote, .bench file, or scenario to run (`-`: standard input)
     result: PathBuf,

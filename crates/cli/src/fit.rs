@@ -9,7 +9,7 @@ use overspin_runs::record;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct FitArgs {
     /// Recording, written by `overspin exec --record`
     file: PathBuf,

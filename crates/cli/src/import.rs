@@ -15,7 +15,7 @@ use overspin_scenario::Picos;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct ImportArgs {
     /// The format of the file
     format: Format,

@@ -57,8 +57,6 @@ pub use built::build;
 pub use catalog::Catalog;
 pub use checked::Checkable;
 
-use clap::Parser;
-use command::Args;
 use failure::Failure;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -75,11 +73,12 @@ pub fn main_with(catalog: Catalog) -> ExitCode {
 #[must_use]
 pub fn main_of(catalog: Catalog, arguments: Vec<OsString>) -> u8 {
     build().is_of_this_program();
-    let parsed = Args::try_parse_from(&arguments);
+    let parsed = command::parse(&arguments);
     show::set_arguments(arguments);
     let args = match parsed {
         Ok(args) => args,
-        Err(error) => {
+        Err(mut error) => {
+            command::keep_near_suggestion(&mut error);
             // This is also the path of --help and --version. A failure to print is ignored: nobody reads the
             // message.
             let _ = error.print();

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct MergeArgs {
     /// Directories that --out wrote
     #[arg(required = true)]

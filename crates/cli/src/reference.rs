@@ -81,7 +81,7 @@ fn chapter(text: &mut String, command: &mut Command, common: &[String]) {
         let names: Vec<String> = long.map(|name| format!("`--{name}`")).collect();
         let _ = writeln!(text, "[Also](#options-of-several-commands) {}.\n", names.join(", "));
     }
-    match command.get_after_help().map(ToString::to_string) {
+    match command.get_after_long_help().map(ToString::to_string) {
         Some(more) if more != EXIT_CODES => _ = writeln!(text, "```text\n{more}\n```\n"),
         _ => {}
     }

@@ -15,7 +15,7 @@ use overspin_scenario::{Picos, Scenario};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct ReportArgs {
     /// Records that --json wrote, directories that --out wrote, and .bench files (`-`: standard input)
     #[arg(required = true, num_args = 1.., value_name = "RESULT")]

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct ReproduceArgs {
     /// Name of an experiment (`overspin list experiments`), or a changed copy of its .toml file; without it,
     /// all experiments run, with a table at the end

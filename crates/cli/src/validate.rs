@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct ValidateArgs {
     /// Measure in this world alone: `threads` (against this kernel's scheduler) or `hv` (against the project's
     /// own schedulers); default: in all that this machine can run

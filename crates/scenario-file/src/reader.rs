@@ -3,6 +3,7 @@
 
 use super::keys::{Absent, Key, Kind, Section, expected, legal};
 use super::quantity::parse_cpus;
+use super::set::name_of;
 use super::tree::{At, Document, Node, Table, Value};
 use crate::machine::{self, MACHINES, Machine};
 use overspin_located::LocatedError;
@@ -444,7 +445,16 @@ impl<'a> Reader<'a> {
         if nodes.is_empty() && matches!(key.absent, Absent::Required) {
             return Err(self.error(name, format!("`{}` is empty", self.full(name)), legal(key)));
         }
-        let open = |(i, node)| self.inner(node, format!("{}.{i}", self.full(name)), section);
+        // By its name, as users write it in --set; by its number if it shares that with another.
+        let of_node = |(i, node): (usize, &Node)| match name_of(node) {
+            Some(own) if nodes.iter().filter(|n| name_of(n) == Some(own)).count() == 1 => {
+                own.to_owned()
+            }
+            _ => i.to_string(),
+        };
+        let open = |(i, node): (usize, _)| {
+            self.inner(node, format!("{}.{}", self.full(name), of_node((i, node))), section)
+        };
         nodes.iter().enumerate().map(open).collect()
     }
 

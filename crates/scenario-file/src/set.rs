@@ -101,11 +101,11 @@ fn put(
         }
         Value::Array(items) => {
             let count = items.len();
-            let names: Vec<String> = items.iter().filter_map(name_of).collect();
+            let names: Vec<String> = items.iter().filter_map(name_of).map(str::to_owned).collect();
             let index = name
                 .parse()
                 .ok()
-                .or_else(|| items.iter().position(|item| name_of(item).as_deref() == Some(*name)));
+                .or_else(|| items.iter().position(|item| name_of(item) == Some(*name)));
             match index.and_then(|i: usize| items.get_mut(i)) {
                 Some(item) => put(item, rest, value, path, document),
                 None => {
@@ -129,10 +129,11 @@ fn put(
     }
 }
 
-fn name_of(node: &Node) -> Option<String> {
+/// The name of a table, if it has one.
+pub(crate) fn name_of(node: &Node) -> Option<&str> {
     let Value::Table(table) = &node.value else { return None };
     match &table.get("name")?.node.value {
-        Value::Text(name) => Some(name.clone()),
+        Value::Text(name) => Some(name),
         _ => None,
     }
 }

@@ -179,7 +179,7 @@ fn bad_overrides_point_into_the_argument() {
 fn the_cause_is_named_before_its_effect() {
     let text = GOOD.replace("vcpus = 4", "vcpu = 4");
     let e = parse("x.toml", "x", &text, &[]).unwrap_err();
-    assert_eq!((e.line, e.column, &*e.key), (13, 1, "domain.0.vcpu"));
+    assert_eq!((e.line, e.column, &*e.key), (13, 1, "domain.guest.vcpu"));
     assert!(e.help.contains("did you mean `vcpus`"), "{}", e.help);
 }
 

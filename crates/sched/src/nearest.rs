@@ -49,7 +49,11 @@ pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
             (if part { d.min(2) } else { d }, name)
         })
         .min_by_key(|(d, _)| *d)
-        .filter(|(d, name)| *d <= 2.max(name.chars().count() / 3))
+        .filter(|(d, name)| {
+            // Of three letters, one may differ: `nope` is not `top`.
+            let letters = name.chars().count();
+            *d <= 2.max(letters / 3).min(letters.div_ceil(3))
+        })
         .map(|(_, name)| name)
 }
 

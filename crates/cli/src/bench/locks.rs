@@ -16,7 +16,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct LocksArgs {
     /// Locks: names of `overspin list locks`, and std, parking_lot, usync, spin, pthread, pthread-adaptive,
     /// pthread-spin, and mutex-dynamic, which is `mutex` as `exec` and C use it

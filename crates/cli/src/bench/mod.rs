@@ -37,7 +37,7 @@ enum Benchmark {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct SpeedArgs {
     #[command(flatten)]
     record: RecordArgs,

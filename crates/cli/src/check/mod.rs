@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = EXIT_CODES,
+    after_long_help = EXIT_CODES,
     override_usage = "overspin check [OPTIONS] <LOCK>\n       overspin check [OPTIONS] --all"
 )]
 pub(crate) struct CheckArgs {

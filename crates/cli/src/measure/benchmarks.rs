@@ -22,7 +22,7 @@ const RUNS: u32 = 5;
 const RUNS_OF_PGBENCH: u32 = 10;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct KernbenchArgs {
     /// Tree to build: a kernel's (tinyconfig, built outside of the tree), or any with a Makefile (a copy is built);
     /// default: Debian's sources of a kernel
@@ -89,7 +89,7 @@ fn load(text: &str) -> Result<Load, String> {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct DbenchArgs {
     /// Numbers of clients
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "22",
@@ -117,7 +117,7 @@ pub(super) fn dbench(args: &DbenchArgs, global: &Global) -> Result<Verdict, Fail
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct PgbenchArgs {
     /// Numbers of clients
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8,16,32,64",
@@ -176,7 +176,7 @@ pub(super) fn pgbench(args: &PgbenchArgs, global: &Global) -> Result<Verdict, Fa
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct PftArgs {
     /// Workers: processes-N (no memory in common) or threads-N (one address space)
     #[arg(long, value_name = "WORKERS", value_delimiter = ',', default_value = "processes-2", value_parser = workers)]
@@ -212,7 +212,7 @@ fn workers(text: &str) -> Result<(Workers, u32), String> {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct CountArgs {
     /// Last number of the count
     #[arg(long, value_name = "N", default_value_t = 1 << 32)]
@@ -229,7 +229,7 @@ pub(super) fn count(args: &CountArgs, global: &Global) -> Result<Verdict, Failur
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct CommandArgs {
     #[command(flatten)]
     locks: LockArgs,

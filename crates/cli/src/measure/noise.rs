@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct NoiseArgs {
     /// Time to measure, on all CPUs at once, after a warm-up of a tenth of it
     #[arg(long, value_name = "TIME", value_parser = some_time, default_value = "10s")]

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct RunArgs {
     /// Scenario file (`-`: standard input), as in docs/scenario.md; or the record of a run, of seeds or of a
     /// sweep, which is run again

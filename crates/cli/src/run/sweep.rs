@@ -14,7 +14,7 @@ use std::cell::LazyCell;
 
 /// `overspin sweep`: what `run` takes, and the page.
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct SweepCommandArgs {
     #[command(flatten)]
     run: RunArgs,

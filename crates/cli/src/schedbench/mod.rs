@@ -23,7 +23,7 @@ use report::ReportArgs;
 use run::RunArgs;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct SchedbenchArgs {
     #[command(subcommand)]
     verb: Verb,

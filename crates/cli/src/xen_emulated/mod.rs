@@ -50,7 +50,7 @@ enum SpinlockWork {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_long_help = EXIT_CODES)]
 pub(crate) struct XenEmulatedArgs {
     /// .bench file, to which the results are added
     #[arg(required_unless_present_any = ["spinlocks", "fetch"], conflicts_with = "spinlocks")]
