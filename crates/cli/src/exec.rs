@@ -14,7 +14,7 @@ use std::process::Command;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It becomes the program, and so ends as the program ends. If the program cannot be started:
+    after_long_help = "It becomes the program, and so ends as the program ends. If the program cannot be started:
 
 Exit codes:
   2  wrong usage or input, or no such program
