@@ -6,6 +6,7 @@ use overspin_experiment::{Compared, Grade};
 use overspin_histogram::Histogram;
 use overspin_report::svg::{Rows, Svg, px};
 use overspin_report::{Axis, short};
+use overspin_scenario::{Outcome, Picos};
 use overspin_watch::timeline::Bars;
 
 /// Height of a row of bars or dots.
@@ -238,6 +239,35 @@ pub(super) fn histogram(name: &str, waits: &Histogram) -> Markup {
             figcaption { (name) ": " (waits.count()) " waits, at most " (most) " in a bar" }
             (svg.chart(&format!("waits for {name} by length"), (472.0, 138.0)))
         }
+        "\n"
+    }
+}
+
+/// The work of a whole run as bars, with the part from `from` to `until` marked; nothing if the run kept no course.
+pub(super) fn overview(outcome: &Outcome, from: Picos, until: Picos) -> Markup {
+    const HEIGHT: f64 = 40.0;
+    let step = outcome.progress_step;
+    let steps = outcome.domains.iter().map(|d| d.progress.len()).max().unwrap_or(0);
+    if steps == 0 || step == Picos::ZERO {
+        return html! {};
+    }
+    let mut rates = vec![0.0; steps];
+    for domain in &outcome.domains {
+        rates.iter_mut().zip(outcome.rates(domain)).for_each(|(sum, rate)| *sum += rate);
+    }
+    let most = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let mut svg = Svg::default();
+    for (i, rate) in rates.iter().enumerate() {
+        // A step in which something was done is seen.
+        let high = if *rate > 0.0 { (HEIGHT * rate / most).max(1.0) } else { 0.0 };
+        svg.add(&html! { rect x=(i) y=(px(HEIGHT - high)) width="0.9" height=(px(high)) {} });
+    }
+    let place = |time: Picos| (time.ratio(step) * 100.0).round() / 100.0;
+    let (left, width) = (place(from), place(until) - place(from));
+    svg.add(&html! { rect class="window" x=(left) y="0" width=(width) height=(HEIGHT) {} });
+    html! {
+        svg class="overview" role="img" preserveAspectRatio="none" viewBox={ "0 0 " (steps) " " (HEIGHT) }
+            aria-label="work over the whole run, with the part that the timeline shows" { (svg.markup()) }
         "\n"
     }
 }
