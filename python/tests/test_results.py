@@ -44,6 +44,9 @@ def test_words(overcommitted: Result) -> None:
     assert "next waiter preempted (LWP)" in overcommitted.explain()
     assert overcommitted.explain(markdown=True).startswith("# ticket-overcommit")
     assert "trace hash " + overcommitted.trace_hash in " ".join(overcommitted.report().split())
+    # The figure of the answer is that of the table.
+    rate = overcommitted.metric("items", "guest")
+    assert f"lock of `guest` was taken {rate:.3g} times a second. With a pCPU" in " ".join(overcommitted.summary().split())
     assert repr(overcommitted) == "<overspin.Result: run of ticket-overcommit, seed 1, limit after 3 s>"
 
 

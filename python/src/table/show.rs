@@ -1,4 +1,5 @@
-//! Tables for people: aligned text for a terminal, HTML for a notebook.
+//! Tables for people: aligned text for a terminal, HTML for a notebook. Both show the columns that tell something, with times
+//! in the unit that suits each value; a program reads the others, and whole numbers, from the table itself.
 
 use super::Table;
 use arrow_array::cast::AsArray;
@@ -6,16 +7,48 @@ use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use maud::html;
-use overspin_report::short;
+use overspin_report::{short, time};
+use overspin_scenario::Picos;
 
 /// Rows that are shown at the beginning and at the end of a long table.
 const ENDS: usize = 10;
 /// Longest text of a cell in a terminal.
 const LONGEST: usize = 40;
 /// Widest text.
-const WIDTH: usize = 120;
+const WIDTH: usize = 100;
 /// Space between columns.
 const GAP: &str = "  ";
+
+/// A cell of a table, with a time in the unit that suits it.
+fn shown(table: &Table, column: usize, row: usize) -> String {
+    let array = table.batch.column(column);
+    match (table.unit(column), array.data_type()) {
+        ("us", DataType::Float64) if !array.is_null(row) => {
+            let us = array.as_primitive::<Float64Type>().value(row);
+            if us.is_finite() && us >= 0.0 { time(Picos((us * 1e6) as u64)) } else { short(us) }
+        }
+        _ => cell(array, row),
+    }
+}
+
+/// Whether a column tells something: some number in it is not 0, or something else stands there.
+fn tells(column: &ArrayRef) -> bool {
+    (0..column.len()).any(|row| match column.data_type() {
+        _ if column.is_null(row) => false,
+        DataType::Float64 => column.as_primitive::<Float64Type>().value(row) != 0.0,
+        DataType::UInt64 => column.as_primitive::<UInt64Type>().value(row) != 0,
+        // Numbers of vCPUs and the like begin with 0.
+        DataType::UInt32 => true,
+        DataType::Utf8 => !column.as_string::<i32>().value(row).is_empty(),
+        _ => true,
+    })
+}
+
+/// The columns to show: all of a table without rows.
+fn telling(table: &Table) -> Vec<usize> {
+    let all = table.batch.columns();
+    (0..all.len()).filter(|i| table.batch.num_rows() == 0 || tells(&all[*i])).collect()
+}
 
 /// A cell in words, whole.
 fn cell(column: &ArrayRef, row: usize) -> String {
@@ -60,20 +93,23 @@ fn rows(table: &Table) -> Vec<Option<usize>> {
     (0..ENDS).map(Some).chain([None]).chain((all - ENDS..all).map(Some)).collect()
 }
 
-/// The name of a column, with its unit where the name does not end with it.
+/// The name of a column, with its unit; without it where each cell has its own.
 fn heading(table: &Table, column: usize) -> String {
     let name = table.batch.schema_ref().field(column).name();
     match table.unit(column) {
+        "us" => name.strip_suffix("_us").unwrap_or(name).to_owned(),
         "" => name.clone(),
         unit if name.ends_with(&format!("_{unit}")) => name.clone(),
         unit => format!("{name} [{unit}]"),
     }
 }
 
-fn size(table: &Table) -> String {
+/// The size of a table of which so many columns are shown.
+fn size(table: &Table, shown: usize) -> String {
     let (rows, columns) = (table.batch.num_rows(), table.batch.num_columns());
     let s = |n: usize| if n == 1 { "" } else { "s" };
-    format!("{rows} row{}, {columns} column{}", s(rows), s(columns))
+    let of = if shown == columns { String::new() } else { format!("{shown} of ") };
+    format!("{rows} row{}, {of}{columns} column{}", s(rows), s(columns))
 }
 
 /// A column as lines of equal width, its heading first.
@@ -81,7 +117,7 @@ fn lines(table: &Table, column: usize, rows: &[Option<usize>]) -> Vec<String> {
     let array = table.batch.column(column);
     let mut cells = vec![heading(table, column)];
     cells.extend(rows.iter().map(|row| match row {
-        Some(row) => cut(cell(array, *row), LONGEST),
+        Some(row) => cut(shown(table, column, *row), LONGEST),
         None => "…".into(),
     }));
     let width = cells.iter().map(|c| c.chars().count()).max().unwrap_or(0);
@@ -92,64 +128,53 @@ fn lines(table: &Table, column: usize, rows: &[Option<usize>]) -> Vec<String> {
     cells.into_iter().map(pad).collect()
 }
 
-/// As aligned text, with the size below. A wide table is spread over several, each of which begins with the columns
-/// that name its rows.
+/// As aligned text, with the size below. Columns that do not fit beside the first ones are left out.
 pub(super) fn text(table: &Table) -> String {
-    let shown = rows(table);
-    let columns: Vec<Vec<String>> =
-        (0..table.batch.num_columns()).map(|i| lines(table, i, &shown)).collect();
-    let width = |column: &Vec<String>| column[0].chars().count() + GAP.len();
-    let naming = table.batch.columns().iter().take_while(|c| !is_number(c)).count().clamp(1, 2);
-    let naming = naming.min(columns.len());
-    let beside: usize = columns[..naming].iter().map(width).sum();
-    let (mut parts, mut used) = (vec![Vec::new()], beside);
-    for column in &columns[naming..] {
-        if used + width(column) > WIDTH && used > beside {
-            parts.push(Vec::new());
-            used = beside;
-        }
-        used += width(column);
-        if let Some(part) = parts.last_mut() {
-            part.push(column);
+    let rows = rows(table);
+    let mut used = 0;
+    let mut columns: Vec<Vec<String>> = Vec::new();
+    for column in telling(table).into_iter().map(|i| lines(table, i, &rows)) {
+        let width = column[0].chars().count() + GAP.len();
+        if used + width <= WIDTH || columns.is_empty() {
+            used += width;
+            columns.push(column);
         }
     }
     let mut out = String::new();
-    for part in parts {
-        for line in 0..=shown.len() {
-            let cells: Vec<&str> =
-                columns[..naming].iter().chain(part.iter().copied()).map(|c| &*c[line]).collect();
-            out.push_str(cells.join(GAP).trim_end());
-            out.push('\n');
-        }
+    for line in 0..=rows.len() {
+        let cells: Vec<&str> = columns.iter().map(|c| &*c[line]).collect();
+        out.push_str(cells.join(GAP).trim_end());
         out.push('\n');
     }
-    format!("{}\n({})", out.trim_end(), size(table))
+    format!("{}\n({})", out.trim_end(), size(table, columns.len()))
 }
 
 /// As an HTML table, with the size below.
 pub(super) fn html(table: &Table) -> String {
-    let columns = table.batch.columns();
-    let style = |column| if is_number(column) { "text-align:right" } else { "text-align:left" };
-    let cell_of =
-        |column, row: Option<usize>| row.map_or_else(|| "…".into(), |row| cell(column, row));
+    let columns = telling(table);
+    let array = |column: usize| table.batch.column(column);
+    let style = |column: usize| {
+        if is_number(array(column)) { "text-align:right" } else { "text-align:left" }
+    };
+    let cell_of = |column, row: Option<usize>| {
+        row.map_or_else(|| "…".into(), |row| shown(table, column, row))
+    };
     let html = html! {
         div style="overflow-x:auto" {
             table {
                 thead {
                     tr {
-                        @for (i, column) in columns.iter().enumerate() {
-                            th style=(style(column)) { (heading(table, i)) }
-                        }
+                        @for i in &columns { th style=(style(*i)) { (heading(table, *i)) } }
                     }
                 }
                 tbody {
                     @for row in rows(table) {
-                        "\n" tr { @for column in columns { td style=(style(column)) { (cell_of(column, row)) } } }
+                        "\n" tr { @for i in &columns { td style=(style(*i)) { (cell_of(*i, row)) } } }
                     }
                 }
             }
         }
-        "\n" p { (size(table)) } "\n"
+        "\n" p { (size(table, columns.len())) } "\n"
     };
     html.0
 }
