@@ -54,7 +54,7 @@ pub use credit2::Credit2;
 pub use error::SchedError;
 pub use hypervisor::{Change, Hypervisor, Switch};
 pub use ids::{Action, DomainId, PcpuId, PoolId, TimerId, VcpuId};
-pub use linux::TaskQueues;
+pub use linux::{Cfs2008Queues, TaskQueues};
 pub use machine::{Machine, RunState, RunTimes};
 pub use nearest::{nearest, suggestion};
 pub use params::{ParamInfo, ParamKind, ParamValue, Params};

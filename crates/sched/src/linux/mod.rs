@@ -36,7 +36,7 @@
 //! directed yields and halt polling belong to the world (§9.3).
 //!
 //! Files: `mod` (events and passes), [`queueing`] (on and off the queues), [`class`] (the interface of a class),
-//! [`cfs`], [`eevdf`] (the classes), [`tasks`] (the same for the tasks of a guest), [`balance`] (placement and pulling), [`bandwidth`] (quotas), [`params`], [`invariants`]
+//! [`cfs`], [`eevdf`] (the classes), [`tasks`] (the same for the tasks of a guest), [`tasks_2008`] (an older policy for them), [`balance`] (placement and pulling), [`bandwidth`] (quotas), [`params`], [`invariants`]
 //! (what must always hold).
 
 mod balance;
@@ -48,9 +48,11 @@ mod invariants;
 mod params;
 mod queueing;
 mod tasks;
+mod tasks_2008;
 
 pub(crate) use params::{CFS, EEVDF, EEVDF_6_18};
 pub use tasks::TaskQueues;
+pub use tasks_2008::Cfs2008Queues;
 
 use crate::cpuset::CpuSet;
 use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
