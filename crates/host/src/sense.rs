@@ -4,7 +4,7 @@
 //! an honest one tells no release for which it sees no waiter yet, and the clocks of two CPUs differ. [`run`](crate::run)
 //! puts a [`Sensible`] between such a world and all observers.
 
-use crate::moment::{Interest, Moment, Observer, Timed};
+use crate::moment::{Interest, LockEvent, Moment, Observer, Timed};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use overspin_scenario::Picos;
@@ -16,17 +16,27 @@ use overspin_scenario::Picos;
 /// - only a vCPU that has a lock begins to release it, once, and only then has released it. It has a lock that it has
 ///   acquired, or that others wait for because of it.
 ///
+/// The same holds for tasks and the locks that they take in user mode.
+///
 /// Two vCPUs may have one lock for a moment: where the second tells that it has it before the first tells the release.
 #[derive(Debug)]
 pub(crate) struct Sensible<O> {
     observer: O,
     last: Picos,
-    /// For which lock each vCPU waits.
-    waits: BTreeMap<u32, u32>,
-    /// The locks that each vCPU has, and whether it has begun to release them.
-    has: BTreeMap<(u32, u32), bool>,
+    /// For which lock each vCPU or task waits.
+    waits: BTreeMap<Who, u32>,
+    /// The locks that each vCPU or task has, and whether it has begun to release them.
+    has: BTreeMap<(Who, u32), bool>,
     /// What is passed on; empty between two calls.
     passed: Vec<Timed>,
+}
+
+/// One that takes locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    Vcpu(u32),
+    /// By its domain and its number there.
+    Task(u16, u32),
 }
 
 impl<O: Observer> Sensible<O> {
@@ -36,36 +46,60 @@ impl<O: Observer> Sensible<O> {
     }
 
     fn makes_sense(&mut self, moment: &Moment) -> bool {
-        match *moment {
+        let (who, lock, what) = match *moment {
             Moment::LockWait { vcpu, lock, holder, releasing } => {
-                if self.waits.contains_key(&vcpu) {
+                (Who::Vcpu(vcpu), lock, LockEvent::Waits { holder, releasing })
+            }
+            Moment::LockAcquired { vcpu, lock, contended } => {
+                (Who::Vcpu(vcpu), lock, LockEvent::Acquired { contended })
+            }
+            Moment::LockReleased { vcpu, lock, contended } => {
+                (Who::Vcpu(vcpu), lock, LockEvent::Released { contended })
+            }
+            Moment::LockFreed { vcpu, lock, contended } => {
+                (Who::Vcpu(vcpu), lock, LockEvent::Freed { contended })
+            }
+            Moment::TaskLock { domain, task, lock, what } => (Who::Task(domain, task), lock, what),
+            _ => return true,
+        };
+        self.may(who, lock, what)
+    }
+
+    /// Whether this can happen at this lock. If so, it has happened.
+    fn may(&mut self, who: Who, lock: u32, what: LockEvent) -> bool {
+        match what {
+            LockEvent::Waits { holder, releasing } => {
+                if self.waits.contains_key(&who) {
                     return false;
                 }
-                self.waits.insert(vcpu, lock);
+                self.waits.insert(who, lock);
                 if let Some(holder) = holder {
+                    let holder = match who {
+                        Who::Vcpu(_) => Who::Vcpu(holder),
+                        Who::Task(domain, _) => Who::Task(domain, holder),
+                    };
                     self.has.insert((holder, lock), releasing);
                 }
             }
-            Moment::LockAcquired { vcpu, lock, contended } => {
-                if contended && let Some(awaited) = self.waits.get(&vcpu) {
+            LockEvent::Acquired { contended } => {
+                if contended && let Some(awaited) = self.waits.get(&who) {
                     if *awaited != lock {
                         return false;
                     }
-                    self.waits.remove(&vcpu);
+                    self.waits.remove(&who);
                 }
-                self.has.insert((vcpu, lock), false);
+                self.has.insert((who, lock), false);
             }
-            Moment::LockReleased { vcpu, lock, .. } => match self.has.get_mut(&(vcpu, lock)) {
+            LockEvent::Released { .. } => match self.has.get_mut(&(who, lock)) {
                 Some(releasing @ false) => *releasing = true,
                 _ => return false,
             },
-            Moment::LockFreed { vcpu, lock, .. } => {
-                if self.has.get(&(vcpu, lock)) != Some(&true) {
+            LockEvent::Freed { .. } => {
+                if self.has.get(&(who, lock)) != Some(&true) {
                     return false;
                 }
-                self.has.remove(&(vcpu, lock));
+                self.has.remove(&(who, lock));
             }
-            _ => {}
         }
         true
     }
@@ -163,6 +197,19 @@ mod tests {
         for (before, moment) in impossible {
             assert_eq!(passed(&[before, &[moment]].concat()), before, "{moment:?}");
         }
+    }
+
+    /// A task is not the vCPU of its number, nor the task of another domain.
+    #[test]
+    fn tasks_are_held_to_the_same() {
+        let at = |domain, task, what| Moment::TaskLock { domain, task, lock: 0, what };
+        let released = LockEvent::Released { contended: true };
+        let waits = LockEvent::Waits { holder: Some(1), releasing: false };
+        let all = [acquires(0, 0, true), at(0, 2, waits), at(0, 1, released)];
+        assert_eq!(passed(&all), all);
+        assert_eq!(passed(&[acquires(1, 0, true), at(0, 1, released)]), [acquires(1, 0, true)]);
+        assert_eq!(passed(&[at(0, 2, waits), at(1, 1, released)]), [at(0, 2, waits)]);
+        assert_eq!(passed(&[at(0, 2, waits), at(0, 2, waits)]), [at(0, 2, waits)]);
     }
 
     #[test]
