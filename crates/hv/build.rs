@@ -18,6 +18,7 @@ fn main() {
         "../histogram",
         "../locks",
         "../scenario",
+        "../sched",
         "../workload",
     ]);
     let target = overspin_guest_build::target();

@@ -49,6 +49,9 @@ pub const MAGIC: u64 = 0x7370_696e_6f76_6572;
 /// No time: of a timer that is not set, and of a slice without an end.
 pub const NEVER: u64 = u64::MAX;
 
+/// The shortest time between two ticks, in nanoseconds.
+pub const SHORTEST_TICK: u32 = 100_000;
+
 /// I/O ports: the hypercalls. `value` is what the guest writes.
 pub mod port {
     /// Prints `value` bytes (at most 256) at the address `args[0]`.
@@ -82,6 +85,10 @@ pub mod port {
     pub const NOTHING: u16 = 0x51c;
     /// Takes this vCPU's part of the pages to touch away: they are absent until it touches them again.
     pub const FRESH: u16 = 0x51d;
+    /// Starts the ticks of this vCPU: while it runs, [`TICK`](super::event::TICK) becomes pending every `value`
+    /// nanoseconds (at least [`SHORTEST_TICK`](super::SHORTEST_TICK)), counted from `args[0]`. If several were due while it
+    /// did not run, one comes. 0 stops them.
+    pub const TICKS: u16 = 0x51e;
 }
 
 /// Events, as bits of [`VcpuPage::pending`].
@@ -94,10 +101,12 @@ pub mod event {
     pub const NOTICE: u32 = 1 << 2;
     /// A wake-up of a sleeper on a word of memory.
     pub const WAKE: u32 = 1 << 3;
+    /// A tick.
+    pub const TICK: u32 = 1 << 4;
     /// Free for the guest: events from here on.
-    pub const FIRST_FREE: u32 = 1 << 4;
+    pub const FIRST_FREE: u32 = 1 << 5;
     /// The events that a guest may send.
-    pub const SENDABLE: u32 = !(TIMER | NOTICE);
+    pub const SENDABLE: u32 = !(TIMER | NOTICE | TICK);
 }
 
 /// What a domain is told, once.
@@ -130,7 +139,8 @@ pub struct SharedInfo {
     pub heap: AtomicU64,
     /// Its length in bytes.
     pub heap_len: AtomicU64,
-    /// Address of the [`LockStats`]: those of vCPU 0 first.
+    /// Address of the [`LockStats`]: those of vCPU 0 first. In a domain with locks of user mode, those of its first tasks
+    /// follow the vCPUs'.
     pub lock_stats: AtomicU64,
     /// Address of the [`TaskStats`].
     pub task_stats: AtomicU64,

@@ -21,7 +21,7 @@ impl Waits {
     }
 }
 
-/// What one vCPU did at one lock. Times are in nanoseconds.
+/// What one vCPU, or one task that takes it in user mode, did at one lock. Times are in nanoseconds.
 #[derive(Debug)]
 #[repr(C)]
 pub struct LockStats {
@@ -57,6 +57,8 @@ pub struct TaskStats {
     pub begun: AtomicU64,
     /// CPU time that it used, in nanoseconds, of a task that shares vCPUs with others.
     pub cpu: AtomicU64,
+    /// How often another task took its vCPU over, although it wanted to go on.
+    pub preemptions: AtomicU64,
     /// Work items.
     pub items: AtomicU64,
     /// Sleeps.
@@ -79,8 +81,8 @@ pub struct TaskStats {
 pub struct Traced {
     /// Its time, in nanoseconds.
     pub at: AtomicU64,
-    /// [`kind`] in the first 8 bits, the lock in the next 24, and for [`kind::WAIT`] the vCPU that holds it plus
-    /// one in the last 32.
+    /// [`kind`] in the first 8 bits, the lock in the next 24, and a number plus one in the last 32: for [`kind::WAIT`]
+    /// the vCPU or task that holds the lock, for kinds of tasks a task.
     pub what: AtomicU64,
 }
 
@@ -96,6 +98,16 @@ pub mod kind {
     pub const RELEASED: u8 = 4;
     /// It has released.
     pub const FREED: u8 = 5;
+    /// The vCPU runs this task from now on; 0: none.
+    pub const TASK: u8 = 6;
+    /// This task sleeps in a wait for a lock.
+    pub const SLEEPS: u8 = 7;
+    /// It is woken.
+    pub const WAKES: u8 = 8;
+    /// Its sleep is over.
+    pub const RETURNS: u8 = 9;
+    /// Added to one of the first kinds: the task that the vCPU runs does it, in user mode.
+    pub const USER: u8 = 1 << 7;
 }
 
 /// Adds to a counter that only the calling vCPU writes.

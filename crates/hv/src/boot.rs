@@ -8,7 +8,7 @@ use crate::job::Job;
 use crate::pcpu::{Machine, allowed_cpus};
 use crate::tracing::Tracing;
 use crate::vcpu::{KvmVcpu, machine};
-use crate::{Hv, kvm_run, rate};
+use crate::{Hv, kvm_run, rate, world};
 use kvm_ioctls::{Kvm, VmFd};
 use overspin_host::admin::{self, Administrator};
 use overspin_host::{Interest, Refused, nanos};
@@ -193,6 +193,7 @@ fn image(
     let sizes = Sizes {
         vcpus: domain.vcpus,
         locks: load.lock_names().len() as u32,
+        lockers: world::lockers(load, domain.vcpus),
         tasks: load.start(domain.vcpus).len() as u32 + more_tasks(load, domain.vcpus),
         // `Hv::loads` has refused more.
         live: load.most_tasks(domain.vcpus) as u32,
@@ -202,6 +203,7 @@ fn image(
         domain: domain.clone(),
         seed: Random::new(seed ^ Random::new(d as u64).bits()).bits(),
         staggered: scenario.host.stagger > Picos::ZERO,
+        shares: world::shares(load, domain.vcpus),
         lock: find(&domain.lock).map_or("", |info| info.name).into(),
     };
     let argument = serde_json::to_vec(&job)

@@ -6,6 +6,7 @@
 
 use crate::clock::Clock;
 use crate::image::Image;
+use crate::ticks::Ticks;
 use crate::tracing::Tracing;
 use overspin_guest_abi::NEVER;
 use overspin_host::admin::Administrator;
@@ -62,6 +63,8 @@ pub(crate) struct Vcpu {
     pub doing: Doing,
     /// Its one-shot timer.
     pub timer: Option<Nanos>,
+    /// Its ticks, which come only while it runs.
+    pub ticks: Option<Ticks>,
     /// When it comes up.
     pub boots: Option<Nanos>,
     /// When it may come up at the earliest.
@@ -90,6 +93,7 @@ impl Vcpu {
             // A vCPU that comes up wants to run.
             doing: Doing::Wants,
             timer: None,
+            ticks: None,
             boots: (index == 0).then_some(boot_plan),
             boot_plan,
             home,

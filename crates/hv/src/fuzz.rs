@@ -118,7 +118,7 @@ impl Hostile {
 
     /// A call that is often legal: a guest that makes a mistake lives no longer.
     fn ask(&mut self) -> (u16, u32) {
-        const LEGAL: [u16; 10] = [
+        const LEGAL: [u16; 11] = [
             port::YIELD,
             port::BLOCK,
             port::POLL,
@@ -129,6 +129,7 @@ impl Hostile {
             port::FLUSH,
             port::NOTHING,
             port::FRESH,
+            port::TICKS,
         ];
         let bits = [0, 3, 4, 9, 31][self.random.below(5) as usize];
         match self.random.below(256) {
@@ -139,6 +140,7 @@ impl Hostile {
             4 => (port::CONSOLE, 0),
             _ => match LEGAL[self.random.below(LEGAL.len() as u64) as usize] {
                 port::SEND => (port::SEND, bits << 24),
+                port::TICKS => (port::TICKS, self.word() as u32),
                 port => (port, self.random.below(1) as u32),
             },
         }

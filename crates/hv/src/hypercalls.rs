@@ -1,6 +1,7 @@
 //! What guests ask of the host. A guest is not trusted: whatever it asks, at worst its domain is stopped.
 
 use crate::core::{CONSOLE, Core, REPORTS};
+use crate::ticks::Ticks;
 use overspin_guest_abi::{event, port};
 use overspin_host::block::{self, Block, Place, Reaction};
 use overspin_host::{Doing, Moment, WindowEnd, picos};
@@ -32,6 +33,10 @@ impl Core {
             port::POLL => self.block(now, p, v, Block::Poll),
             port::SEND => self.send_to(now, p, v, value),
             port::TIMER => self.arm(Some(p), v),
+            port::TICKS => {
+                let phase = self.page(v).args[0].load(Ordering::Relaxed);
+                self.vcpus[v as usize].ticks = (value > 0).then(|| Ticks::new(now, phase, value));
+            }
             port::VCPU_UP => self.vcpu_up(now, p, v, value),
             port::VCPU_DOWN => {
                 self.vcpus[v as usize].timer = None;

@@ -111,6 +111,8 @@ impl Program {
 pub(crate) struct Sizes {
     pub vcpus: u32,
     pub locks: u32,
+    /// vCPUs and tasks of which it tells what they did at locks.
+    pub lockers: u32,
     /// Tasks of which it tells what they did.
     pub tasks: u32,
     /// Most tasks at a time.
@@ -122,7 +124,7 @@ pub(crate) struct Sizes {
 impl Sizes {
     /// A domain without locks, tasks and pages to touch.
     pub(crate) fn bare(vcpus: u32) -> Self {
-        Self { vcpus, locks: 0, tasks: 0, live: 0, touches: false }
+        Self { vcpus, locks: 0, lockers: 0, tasks: 0, live: 0, touches: false }
     }
 }
 
@@ -163,7 +165,7 @@ impl Image {
             vcpus * STACK,
             if sizes.touches { vcpus * TOUCHED } else { 0 },
             of(vcpus * RING, size_of::<Traced>()),
-            of(vcpus * u64::from(sizes.locks), size_of::<LockStats>()),
+            of(u64::from(sizes.lockers) * u64::from(sizes.locks), size_of::<LockStats>()),
             of(sizes.tasks.into(), size_of::<TaskStats>()),
             round(argument.len() as u64 + 1),
             vcpus * size_of::<VcpuPage>() as u64,
@@ -273,9 +275,9 @@ impl Image {
         self.stacks + u64::from(vcpu + 1) * STACK
     }
 
-    /// What a vCPU did at a lock.
-    pub(crate) fn lock_stats(&self, vcpu: u32, lock: u32) -> &LockStats {
-        let index = u64::from(vcpu) * u64::from(self.sizes.locks) + u64::from(lock);
+    /// What a vCPU, or a task in user mode, did at a lock.
+    pub(crate) fn lock_stats(&self, locker: u32, lock: u32) -> &LockStats {
+        let index = u64::from(locker) * u64::from(self.sizes.locks) + u64::from(lock);
         let at = self.lock_stats + index * size_of::<LockStats>() as u64;
         self.memory.shared(at).expect("the layout has a place for it")
     }

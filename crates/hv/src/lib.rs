@@ -47,6 +47,8 @@ mod rate;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod run;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod ticks;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod timer;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod timers;

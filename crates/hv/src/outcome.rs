@@ -1,7 +1,7 @@
 //! The outcome of a run: what the host counted, and what guests counted in their memory.
 
-use crate::NAME;
 use crate::core::{Core, Domain};
+use crate::{NAME, world};
 use overspin_guest_abi::{LockStats, TaskStats};
 use overspin_histogram::Histogram;
 use overspin_host::{nanos, picos};
@@ -45,8 +45,8 @@ impl WarmUp {
             waits.push((0..locks).map(|i| waits_for(d, i)).collect());
             answers
                 .push((0..d.image.sizes.tasks).map(|i| answered(d.image.task_stats(i))).collect());
-            for stats in
-                (0..d.vcpus).flat_map(|v| (0..locks).map(move |i| d.image.lock_stats(v, i)))
+            for stats in (0..d.image.sizes.lockers)
+                .flat_map(|v| (0..locks).map(move |i| d.image.lock_stats(v, i)))
             {
                 if stats.acquisitions.load(Ordering::Relaxed) > 0 {
                     stats.wait_max.store(0, Ordering::Relaxed);
@@ -122,7 +122,7 @@ pub(crate) fn outcome(
             world: NAME.into(),
             cpus: cpus.to_vec(),
             steps_per_us: core.rate as f64 * 1000.0 / (1_u64 << 20) as f64,
-            missing: vec!["ticks and tasks' tick accounts: this guest has no timer ticks".into()],
+            missing: vec!["ticks and tasks' tick accounts: these guests keep none".into()],
             doubts,
             ..Measurement::default()
         }),
@@ -185,7 +185,7 @@ fn domain(
         }
     };
     // Tasks that share vCPUs measure their CPU time themselves; another has that of its vCPU.
-    let shares = loads.starts_tasks(scenario.vcpus);
+    let shares = world::shares(loads, scenario.vcpus);
     let task = |i: u32, name: String, on: u32| {
         let stats = d.image.task_stats(i);
         let ended = stats.ended.load(Ordering::Relaxed);
@@ -195,6 +195,7 @@ fn domain(
             name,
             cpu: if shares { time(&stats.cpu, elapsed) } else { running() },
             sleeps: stats.sleeps.load(Ordering::Relaxed),
+            preemptions: stats.preemptions.load(Ordering::Relaxed),
             items: stats.items.load(Ordering::Relaxed),
             ended: (ended > 0).then(|| NS.saturating_mul(ended - 1).min(elapsed)),
             latency: latency(stats, before.map(|(b, d)| &b.answers[d][i as usize]), elapsed),
@@ -244,7 +245,7 @@ fn waits_for(d: &Domain, lock: u32) -> Histogram {
     let mut waits = Histogram::default();
     // To read the others would be to allocate their memory.
     let waited = |stats: &&LockStats| stats.contended.load(Ordering::Relaxed) > 0;
-    let all = (0..d.vcpus).map(|v| d.image.lock_stats(v, lock));
+    let all = (0..d.image.sizes.lockers).map(|v| d.image.lock_stats(v, lock));
     all.filter(waited).for_each(|stats| waits.add(stats.waits.buckets()));
     waits
 }
@@ -256,7 +257,7 @@ fn lock(
     before: Option<(u64, &Histogram)>,
     most: Picos,
 ) -> LockOutcome {
-    let all = || (0..d.vcpus).map(|v| d.image.lock_stats(v, i));
+    let all = || (0..d.image.sizes.lockers).map(|v| d.image.lock_stats(v, i));
     let sum = |of: fn(&LockStats) -> &AtomicU64| {
         all().map(|stats| of(stats).load(Ordering::Relaxed)).fold(0, u64::saturating_add)
     };

@@ -10,6 +10,7 @@ use crate::doorbell::Doorbell;
 use crate::image::Image;
 use crate::kvm_run::{self, Exit};
 use crate::timer::ThreadTimer;
+use crate::tracing::Tracer;
 use crate::vcpu::KvmVcpu;
 use overspin_host::picos;
 use overspin_sched::Nanos;
@@ -126,8 +127,11 @@ impl Core {
         if domain.fault.is_some() {
             return;
         }
-        let (image, sizes) = (Arc::clone(&domain.image), (domain.image.sizes.locks, domain.vcpus));
-        self.tracing.take(image.take_traced(vcpu.index), v, domain.first, sizes, picos(exited));
+        let image = Arc::clone(&domain.image);
+        let (locks, tasks) = (image.sizes.locks, image.sizes.tasks);
+        let (first, vcpus) = (domain.first, domain.vcpus);
+        let of = Tracer { domain: vcpu.domain, first, vcpus, locks, tasks };
+        self.tracing.take(image.take_traced(vcpu.index), v, of, picos(exited));
         match exit {
             Exit::Interrupted => {}
             Exit::Out { port, size: 4, count: 1, value } => self.hypercall(p, v, port, value),

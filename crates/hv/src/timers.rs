@@ -14,7 +14,8 @@ impl Core {
     /// When pCPU `p` has something to do next. O(vCPUs).
     pub(crate) fn due(&self, p: u32) -> Option<Nanos> {
         let pcpu = &self.pcpus[p as usize];
-        let own = [pcpu.tick, pcpu.slice, pcpu.postponed];
+        let ticks = pcpu.current.and_then(|v| self.vcpus[v as usize].ticks);
+        let own = [pcpu.tick, pcpu.slice, pcpu.postponed, ticks.map(|ticks| ticks.next)];
         let host = if p == 0 {
             let event = self.events.front().map(|e| nanos(self.scenario.events[*e].at));
             [self.accounting, event]
@@ -42,6 +43,12 @@ impl Core {
         if over(self.pcpus[p as usize].tick) {
             self.pcpus[p as usize].tick = None;
             self.timer(now, p, TimerId::Tick(PcpuId(p)));
+        }
+        if let Some(v) = self.pcpus[p as usize].current
+            && let Some(ticks) = &mut self.vcpus[v as usize].ticks
+            && ticks.take(now)
+        {
+            self.page(v).pending.fetch_or(event::TICK, Ordering::SeqCst);
         }
         if p == 0 && over(self.accounting) {
             self.accounting = None;

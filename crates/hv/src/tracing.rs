@@ -5,7 +5,7 @@
 //! once no earlier one can arrive.
 
 use overspin_guest_abi::{Traced, kind};
-use overspin_host::{Interest, Moment, Timed};
+use overspin_host::{Interest, LockEvent, Moment, SleepEvent, Timed};
 use overspin_scenario::{NS, Picos};
 use std::sync::atomic::Ordering;
 
@@ -19,11 +19,24 @@ pub(crate) struct Tracing {
     waiting: Vec<Timed>,
     /// Moments of guests that were dropped.
     pub dropped: u64,
+    /// The task that each vCPU ran when it last traced something.
+    current: Vec<Option<u32>>,
+}
+
+/// The domain of a vCPU that has traced something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tracer {
+    pub domain: u32,
+    /// The first vCPU of the domain.
+    pub first: u32,
+    pub vcpus: u32,
+    pub locks: u32,
+    pub tasks: u32,
 }
 
 impl Tracing {
     pub(crate) fn new(interest: Interest) -> Self {
-        Self { interest, waiting: Vec::new(), dropped: 0 }
+        Self { interest, waiting: Vec::new(), dropped: 0, current: Vec::new() }
     }
 
     pub(crate) fn tell(&mut self, at: Picos, moment: Moment) {
@@ -32,37 +45,74 @@ impl Tracing {
         }
     }
 
-    /// Takes what vCPU `v`, of the domain whose vCPUs begin with `first`, has traced. A domain with `locks` locks and
-    /// `vcpus` vCPUs may have written anything; locks and vCPUs that do not exist are left out.
+    /// Takes what vCPU `v` has traced. It may have written anything; locks, vCPUs and tasks that its domain does not have
+    /// are left out.
     pub(crate) fn take<'a>(
         &mut self,
         traced: impl Iterator<Item = &'a Traced>,
         v: u32,
-        first: u32,
-        (locks, vcpus): (u32, u32),
+        of: Tracer,
         now: Picos,
     ) {
+        if self.current.len() <= v as usize {
+            self.current.resize(v as usize + 1, None);
+        }
         for moment in traced {
             let what = moment.what.load(Ordering::Relaxed);
             let at = NS.saturating_mul(moment.at.load(Ordering::Relaxed)).min(now);
             let lock = (what >> 8) as u32 & 0xff_ffff;
-            let holder = ((what >> 32) as u32).checked_sub(1);
-            if lock >= locks || holder.is_some_and(|holder| holder >= vcpus) {
-                continue;
-            }
-            let holder = holder.map(|holder| first + holder).filter(|holder| *holder != v);
+            let number = ((what >> 32) as u32).checked_sub(1);
             let moment = match what as u8 {
-                kind::WAIT => Moment::LockWait { vcpu: v, lock, holder, releasing: false },
-                kind::ACQUIRED => Moment::LockAcquired { vcpu: v, lock, contended: false },
-                kind::ACQUIRED_CONTENDED => Moment::LockAcquired { vcpu: v, lock, contended: true },
-                kind::RELEASED => Moment::LockReleased { vcpu: v, lock, contended: true },
-                kind::FREED => Moment::LockFreed { vcpu: v, lock, contended: true },
-                _ => continue,
+                of_tasks if of_tasks & kind::USER != 0 || of_tasks >= kind::TASK => {
+                    self.of_task(of_tasks, v, of, (lock, number))
+                }
+                of_locks => of.at_lock(of_locks, v, (lock, number)),
             };
+            let Some(moment) = moment else { continue };
             if self.waiting.len() < MOST {
                 self.tell(at, moment);
             } else {
                 self.dropped += 1;
+            }
+        }
+    }
+
+    /// A moment of a task.
+    fn of_task(
+        &mut self,
+        what: u8,
+        v: u32,
+        of: Tracer,
+        (lock, number): (u32, Option<u32>),
+    ) -> Option<Moment> {
+        let known = |task: &u32| *task < of.tasks;
+        // No scenario has more domains; see `Moment::TaskLock`.
+        let domain = of.domain as u16;
+        let sleep = |what| {
+            let task = number.filter(known)?;
+            Some(Moment::TaskSleep { domain, task, what })
+        };
+        match what {
+            kind::TASK => {
+                let task = number.filter(known);
+                self.current[v as usize] = task;
+                Some(Moment::Task { vcpu: v, task })
+            }
+            kind::SLEEPS => sleep(SleepEvent::Begins),
+            kind::WAKES => sleep(SleepEvent::Wakes),
+            kind::RETURNS => sleep(SleepEvent::Returns),
+            _ => {
+                let task = self.current[v as usize].filter(|_| lock < of.locks)?;
+                let holder = number.filter(known).filter(|holder| *holder != task);
+                let what = match what ^ kind::USER {
+                    kind::WAIT => LockEvent::Waits { holder, releasing: false },
+                    kind::ACQUIRED => LockEvent::Acquired { contended: false },
+                    kind::ACQUIRED_CONTENDED => LockEvent::Acquired { contended: true },
+                    kind::RELEASED => LockEvent::Released { contended: true },
+                    kind::FREED => LockEvent::Freed { contended: true },
+                    _ => return None,
+                };
+                Some(Moment::TaskLock { domain, task, lock, what })
             }
         }
     }
@@ -74,5 +124,23 @@ impl Tracing {
         let count = self.waiting.partition_point(|moment| moment.at <= until);
         let rest = self.waiting.split_off(count);
         std::mem::replace(&mut self.waiting, rest)
+    }
+}
+
+impl Tracer {
+    /// A moment of vCPU `v` at a lock.
+    fn at_lock(self, what: u8, v: u32, (lock, holder): (u32, Option<u32>)) -> Option<Moment> {
+        if lock >= self.locks || holder.is_some_and(|holder| holder >= self.vcpus) {
+            return None;
+        }
+        let holder = holder.map(|holder| self.first + holder).filter(|holder| *holder != v);
+        Some(match what {
+            kind::WAIT => Moment::LockWait { vcpu: v, lock, holder, releasing: false },
+            kind::ACQUIRED => Moment::LockAcquired { vcpu: v, lock, contended: false },
+            kind::ACQUIRED_CONTENDED => Moment::LockAcquired { vcpu: v, lock, contended: true },
+            kind::RELEASED => Moment::LockReleased { vcpu: v, lock, contended: true },
+            kind::FREED => Moment::LockFreed { vcpu: v, lock, contended: true },
+            _ => return None,
+        })
     }
 }

@@ -5,7 +5,7 @@ use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World, admin
 use overspin_locks::find;
 use overspin_scenario::{Domain, Outcome, Scenario};
 use overspin_sched::Schedulers;
-use overspin_workload::{Kinds, LayoutOf, Loads};
+use overspin_workload::{First, Kinds, LayoutOf, Loads};
 use std::borrow::Cow;
 
 /// The guest image that comes with this crate.
@@ -67,13 +67,13 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
         let (lock, known) = (domain.lock.clone(), known.join(", "));
         return Err(Refused::UnknownLock { domain: domain.name.clone(), lock, known });
     };
-    if let Err(error) = lock.check_capacity(domain.vcpus as usize) {
-        return bad(error.to_string());
-    }
     let loads = match Loads::of(domain, &Kinds::builtin()) {
         Ok(loads) => loads,
         Err(fault) => return bad(fault.to_string()),
     };
+    if let Err(error) = lock.check_capacity(lockers(&loads, domain.vcpus) as usize) {
+        return bad(error.to_string());
+    }
     let kinds: Vec<&str> = domain.workload.0.iter().map(|w| w.kind.as_str()).collect();
     let kinds = kinds.join(", ");
     let needs = match () {
@@ -91,11 +91,11 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
              world `sim`"
         ));
     }
-    let shares = loads.starts_tasks(domain.vcpus);
-    if shares && domain.workload.0.len() > 1 {
+    if loads.locks_in_user_mode() && domain.kernel.hz == 0 && shares(&loads, domain.vcpus) {
         return bad(format!(
-            "one of the workloads ({kinds}) starts tasks while it runs, and a guest of `{NAME}`, which preempts no task, \
-             runs such a workload only alone: give it a domain of its own"
+            "with `kernel.hz` = 0 a task that spins in user mode never leaves its vCPU to the holder, and the tasks of the \
+             workload ({kinds}) share the {} vCPUs; set `kernel.hz`, use fewer threads, or `mode = \"kernel\"`",
+            domain.vcpus
         ));
     }
     if loads.most_tasks(domain.vcpus) > MOST_TASKS {
@@ -105,21 +105,32 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
             loads.most_tasks(domain.vcpus)
         ));
     }
-    let mut taken = vec![false; domain.vcpus as usize];
-    for (i, first) in loads.start(domain.vcpus).iter().enumerate() {
-        let vcpu = first.start.vcpu.map_or(i, |vcpu| vcpu as usize);
-        if !shares && (vcpu >= taken.len() || std::mem::replace(&mut taken[vcpu], true)) {
-            return bad(format!(
-                "a guest of `{NAME}` runs one task on each vCPU, and this workload ({kinds}) has more: give the \
-                 domain more vCPUs, or the workload fewer threads"
-            ));
-        }
-    }
     Ok(loads)
 }
 
+/// Whether tasks share vCPUs: one of them may have to wait until another one leaves.
+pub(crate) fn shares(loads: &Loads, vcpus: u32) -> bool {
+    let mut taken = vec![false; vcpus as usize];
+    let mut collides = |(i, first): (usize, &First)| {
+        let vcpu = first.start.vcpu.map_or(i, |vcpu| vcpu as usize);
+        taken.get_mut(vcpu).is_none_or(|taken| std::mem::replace(taken, true))
+    };
+    loads.starts_tasks(vcpus) || loads.start(vcpus).iter().enumerate().any(&mut collides)
+}
+
+/// Those that are a CPU of their own to the locks: the vCPUs, and in user mode the tasks.
+pub(crate) fn lockers(loads: &Loads, vcpus: u32) -> u32 {
+    let tasks = if loads.locks_in_user_mode() { loads.start(vcpus).len() } else { 0 };
+    vcpus + tasks as u32
+}
+
+/// Whether tasks of a domain share vCPUs, and so need a kernel.
+fn has_kernel(domain: &Domain) -> bool {
+    Loads::of(domain, &Kinds::builtin()).is_ok_and(|loads| shares(&loads, domain.vcpus))
+}
+
 /// The keys that describe a simulated machine or kernel.
-const IGNORED: [Ignored; 7] = [
+const IGNORED: [Ignored; 9] = [
     Ignored::MACHINE,
     Ignored::NOISE,
     Ignored::GOVERNOR,
@@ -130,7 +141,21 @@ const IGNORED: [Ignored; 7] = [
         "KVM and the processor decide",
     ),
     Ignored::halt_polling("a vCPU that halts leaves at once"),
-    Ignored::always("domain.kernel", "these guests have no kernel with ticks and run queues"),
+    Ignored::new(
+        "domain.kernel",
+        |s| s.domains.iter().any(|d| !has_kernel(d)),
+        "a guest in which each task has a vCPU of its own has no ticks, and nobody to preempt",
+    ),
+    Ignored::new(
+        "domain.kernel.task_switch and domain.kernel.tick_work",
+        |s| s.domains.iter().any(has_kernel),
+        "they take the time that they take here",
+    ),
+    Ignored::new(
+        "domain.kernel.vmstat",
+        |s| s.domains.iter().any(|d| d.kernel.vmstat.is_some()),
+        "these guests have no programs beside the workload",
+    ),
 ];
 
 impl World for Hv {

@@ -108,10 +108,10 @@ fn what_a_guest_cannot_do_is_refused() {
         let err = overspin.fails(&[&["run", "s.toml"], more].concat(), 2);
         assert!(err.contains(why) && err.contains("help:"), "{err}");
     };
-    refused(
-        &["--world", "hv", "--set", "domain.guest.workload.threads=3"],
-        "one task on each vCPU",
-    );
+    let spins = ["workload.mode=user", "workload.threads=3", "kernel.hz=0"];
+    let spins = spins.map(|key| format!("domain.guest.{key}"));
+    let spins: Vec<&str> = spins.iter().flat_map(|key| ["--set", key.as_str()]).collect();
+    refused(&[&["--world", "hv"], &*spins].concat(), "set `kernel.hz`");
     refused(&["--guest", "s.toml"], "--world hv");
     refused(&["--world", "hv", "--guest", "s.toml"], "ELF");
     refused(&["--world", "hw"], "worlds are: sim, threads, processes, hv");

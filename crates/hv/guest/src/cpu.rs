@@ -1,8 +1,16 @@
 //! The vCPU that executes this code: its page, its clock, its hypercalls.
 
+use crate::local::Local;
+use crate::upcall;
 use core::arch::asm;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use overspin_guest_abi::{NEVER, SharedInfo, VcpuPage, event, port};
+
+/// The word of a vCPU's page that has the address of what runs there.
+const CURRENT: usize = 7;
+/// The word with the CPU time up to which the task that runs there was charged.
+const CHARGED: usize = 8;
 
 static INFO: AtomicPtr<SharedInfo> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -18,11 +26,12 @@ pub fn info() -> &'static SharedInfo {
     unsafe { &*INFO.load(Ordering::Relaxed) }
 }
 
-/// The page of this vCPU.
+/// The page of this vCPU. Code of user mode masks upcalls before it uses it.
 #[inline(always)]
 pub fn page() -> &'static VcpuPage {
     let page: *const VcpuPage;
-    // SAFETY: the host points `fs` at this vCPU's page, whose first word is its address. It never changes.
+    // SAFETY: the host points `fs` at this vCPU's page, whose first word is its address. It never changes. `readonly`: code
+    // that other tasks may run behind, as a call of the kernel, reads it again.
     unsafe {
         asm!("mov {}, fs:0", out(reg) page, options(nostack, preserves_flags, readonly, pure));
         &*page
@@ -41,6 +50,46 @@ pub fn page_of(id: usize) -> &'static VcpuPage {
 #[inline(always)]
 pub fn id() -> usize {
     page().id.load(Ordering::Relaxed) as usize
+}
+
+/// What the running code has of its own.
+#[inline(always)]
+pub fn current() -> &'static Local {
+    let local: *const Local;
+    // SAFETY: the kernel has put the address of a living value there. One instruction reads it, so code that moves to
+    // another vCPU reads the same value before and after.
+    unsafe {
+        asm!("mov {0}, fs:[{1}]", out(reg) local, const offset_of!(VcpuPage, own) + 8 * CURRENT,
+            options(nostack, preserves_flags, readonly, pure));
+        &*local
+    }
+}
+
+/// From now on this vCPU executes the code that has `local` of its own.
+pub fn set_current(local: *const Local) {
+    page().own[CURRENT].store(local as u64, Ordering::Relaxed);
+}
+
+/// Masks upcalls. Returns whether they were masked.
+///
+/// Code that may lose its vCPU at any time may call this. If it does so between the instructions, it was not masked there,
+/// and is not masked where it goes on.
+#[inline(always)]
+pub fn mask() -> bool {
+    let was: u32;
+    // SAFETY: it writes one word of the page, which is an atomic.
+    unsafe {
+        asm!("mov {0:e}, fs:[{1}]", "mov dword ptr fs:[{1}], 1", out(reg) was,
+            const offset_of!(VcpuPage, masked), options(nostack, preserves_flags));
+    }
+    was != 0
+}
+
+/// The pending events of this vCPU that want an upcall.
+#[inline(always)]
+pub fn wanted() -> u32 {
+    let page = page();
+    page.pending.load(Ordering::SeqCst) & page.upcalls.load(Ordering::Relaxed)
 }
 
 /// Calls the host.
@@ -69,18 +118,39 @@ fn tsc() -> u64 {
 
 /// CPU time of this vCPU in nanoseconds.
 pub fn cpu_time() -> u64 {
-    let page = page();
-    // The host writes these words only while this vCPU is off its pCPU. If it was preempted between two of these
-    // reads, the number of its dispatches differs.
+    cpu_time_of(page())
+}
+
+/// CPU time of the vCPU with this page, in nanoseconds.
+pub fn cpu_time_of(page: &VcpuPage) -> u64 {
+    // The host writes these words only while the vCPU is off its pCPU. If it was preempted between two of these
+    // reads, the number of its dispatches differs, or the time of the last change.
     loop {
         let before = page.dispatches.load(Ordering::Relaxed);
-        let past = page.times[0].load(Ordering::Relaxed);
         let since = page.state_since.load(Ordering::Relaxed);
+        let past = page.times[0].load(Ordering::Relaxed);
+        let runs = page.state.load(Ordering::Relaxed) == 0;
         let now = now();
-        if page.dispatches.load(Ordering::Relaxed) == before {
-            return past + now.saturating_sub(since);
+        if page.dispatches.load(Ordering::Relaxed) == before
+            && page.state_since.load(Ordering::Relaxed) == since
+        {
+            return past + if runs { now.saturating_sub(since) } else { 0 };
         }
     }
+}
+
+/// The CPU time of a vCPU up to which the task that runs there was charged.
+pub fn charged(page: &VcpuPage) -> &AtomicU64 {
+    &page.own[CHARGED]
+}
+
+/// CPU time of the running task in nanoseconds.
+pub fn task_time() -> u64 {
+    let masked = mask();
+    let rest = cpu_time().saturating_sub(charged(page()).load(Ordering::Relaxed));
+    let time = current().cpu.load(Ordering::Relaxed) + rest;
+    upcall::restore(masked);
+    time
 }
 
 /// Sleeps until an event is pending, at the latest at `deadline`.

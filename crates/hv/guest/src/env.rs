@@ -1,23 +1,32 @@
 //! What a task of a workload can do in this guest.
 
-use crate::tasks::World;
+use crate::job::Job;
+use crate::kernel::World;
 use crate::{cpu, touch};
 use alloc::string::String;
 use alloc::sync::Arc;
-use core::sync::atomic::Ordering;
+use core::cell::Cell;
+use core::sync::atomic::{Ordering, compiler_fence};
 use overspin_guest_abi::{NEVER, TaskStats, burn, port};
-use overspin_scenario::{Picos, WorkerReport};
+use overspin_scenario::{Picos, Preemption, WorkerReport};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
 
 /// A task that runs.
 pub struct Task {
-    /// Where it runs.
-    pub world: &'static World,
+    world: &'static World,
     /// Its number in the domain.
-    pub number: usize,
+    number: usize,
+    by: Inherited,
+    /// Number of kernel locks that it holds or takes.
+    held: Cell<u32>,
+}
+
+/// What the tasks that a task starts have of it.
+#[derive(Clone)]
+pub struct Inherited {
     /// Whether the domain waits for its end.
     pub awaited: bool,
-    /// vCPUs that the tasks which it starts may use; all if empty.
+    /// vCPUs that these tasks may use; all if empty.
     pub vcpus: Arc<[u32]>,
 }
 
@@ -25,6 +34,49 @@ pub struct Task {
 const OFFSET: u32 = 1 << 31;
 
 impl Task {
+    /// Task `number` of this world.
+    pub fn new(world: &'static World, number: usize, by: Inherited) -> Self {
+        Self { world, number, by, held: Cell::new(0) }
+    }
+
+    /// From now on its code is of user mode, or of kernel mode: then no other task takes over.
+    #[inline(always)]
+    fn user_mode(on: bool) {
+        if on {
+            compiler_fence(Ordering::SeqCst);
+        }
+        cpu::current().user.store(on, Ordering::Relaxed);
+        // An upcall that interrupts the code in between finds it so.
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    fn preemption(&self) -> Preemption {
+        self.world.job.domain.kernel.preemption
+    }
+
+    /// Before an operation that takes a lock.
+    #[inline]
+    fn begin(&self, how: LockUse) {
+        if how == LockUse::User {
+            self.world.before_user_mode();
+            Self::user_mode(true);
+        } else {
+            self.held.set(self.held.get() + 1);
+        }
+    }
+
+    /// After an operation that released a lock. The end of the last section is where a preemptible kernel catches up.
+    #[inline]
+    fn end(&self, how: LockUse) {
+        if how == LockUse::User {
+            return Self::user_mode(false);
+        }
+        self.held.set(self.held.get() - 1);
+        if self.held.get() == 0 {
+            self.world.at_end_of_kernel_work();
+        }
+    }
+
     /// What it did so far.
     pub fn stats(&self) -> &'static TaskStats {
         stats_of(self.number)
@@ -59,8 +111,27 @@ fn compute(work: Picos) {
 }
 
 impl Env for Task {
-    fn compute(&self, work: Picos, _: Mode) {
+    fn compute(&self, work: Picos, mode: Mode) {
+        if mode == Mode::User {
+            self.world.before_user_mode();
+            Self::user_mode(true);
+            compute(work);
+            return Self::user_mode(false);
+        }
+        let preemption = self.preemption();
+        if preemption == Preemption::None || self.held.get() > 0 {
+            return compute(work);
+        }
+        if preemption == Preemption::Voluntary {
+            compute(work);
+            return self.world.before_user_mode();
+        }
+        let preemptible = &cpu::current().preemptible;
+        preemptible.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
         compute(work);
+        compiler_fence(Ordering::SeqCst);
+        preemptible.store(false, Ordering::Relaxed);
     }
 
     fn touch_page(&self) {
@@ -72,7 +143,6 @@ impl Env for Task {
             return;
         }
         let end = cpu::now().saturating_add(ns(time)).min(NEVER - 1);
-        TaskStats::add(&self.stats().sleeps, 1);
         self.world.sleep_until(end);
     }
 
@@ -85,17 +155,26 @@ impl Env for Task {
     }
 
     fn section(&self, lock: LockId, how: LockUse, work: Picos) {
+        self.begin(how);
         self.world.locks.acquire(lock, how);
         compute(work);
         self.world.locks.release(lock);
+        self.end(how);
     }
 
     fn acquire(&self, lock: LockId, how: LockUse) {
+        self.begin(how);
         self.world.locks.acquire(lock, how);
+        Self::user_mode(false);
     }
 
     fn release(&self, lock: LockId) {
+        let how = self.world.locks.taken(lock);
+        if how == LockUse::User {
+            Self::user_mode(true);
+        }
         self.world.locks.release(lock);
+        self.end(how);
     }
 
     fn read(&self, _: WordId) -> usize {
@@ -110,8 +189,9 @@ impl Env for Task {
         panic!("this guest has no disk")
     }
 
-    fn spawn(&self, name: String, _: Option<u32>, program: Program) {
-        self.world.spawn(self, &name, program);
+    fn spawn(&self, name: String, vcpu: Option<u32>, program: Program) {
+        let may_use = Arc::clone(&self.by.vcpus);
+        self.world.add((&name, may_use), self.by.clone(), vcpu, program);
     }
 
     fn semaphore(&self, count: u32) -> Semaphore {
@@ -165,8 +245,11 @@ impl Env for Task {
     }
 
     fn random(&self, purpose: u32) -> Random {
-        let stream = (self.number as u64) << 32 | u64::from(purpose);
-        let seed = self.world.job.seed ^ Random::new(stream).bits();
-        Random::new(seed)
+        random(&self.world.job, (self.number as u64) << 32 | u64::from(purpose))
     }
+}
+
+/// A stream of random numbers: the task in the upper half of its number, the purpose in the lower one.
+pub fn random(job: &Job, stream: u64) -> Random {
+    Random::new(job.seed ^ Random::new(stream).bits())
 }

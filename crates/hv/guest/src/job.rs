@@ -13,6 +13,8 @@ pub struct Job {
     pub seed: u64,
     /// Whether periodic work of tasks begins anywhere in its period.
     pub staggered: bool,
+    /// Whether its tasks share vCPUs.
+    pub shares: bool,
     /// Its lock, never an alias.
     pub lock: String,
 }

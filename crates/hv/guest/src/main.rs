@@ -11,11 +11,13 @@ extern crate alloc;
 mod bytes;
 mod cpu;
 mod env;
+mod heap;
 mod job;
+mod kernel;
+mod local;
 mod locks;
 mod platform;
 mod switch;
-mod tasks;
 mod touch;
 mod trace;
 mod unwind;
@@ -26,24 +28,32 @@ use core::arch::global_asm;
 use core::fmt::Write;
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use linked_list_allocator::LockedHeap;
-use overspin_guest_abi::{MAGIC, SharedInfo, port};
+use kernel::World;
+use local::Local;
+use overspin_guest_abi::{MAGIC, SharedInfo, event, port};
 use overspin_locks::{Tuning, with_lock};
 use overspin_workload::{Kinds, Loads};
-use tasks::World;
 
 #[global_allocator]
-static HEAP: LockedHeap = LockedHeap::empty();
+static HEAP: heap::Heap = heap::Heap::empty();
 
 // The host has left the stack pointer at the end of the stack, and the address of the shared page in `rdi`.
 global_asm!(".globl _start", "_start:", "xor ebp, ebp", "call {main}", "ud2", main = sym main);
 
 static WORLD: AtomicPtr<World> = AtomicPtr::new(core::ptr::null_mut());
 
+/// The guest, as soon as it exists.
+#[inline(always)]
+pub fn world() -> Option<&'static World> {
+    // SAFETY: vCPU 0 has stored the address of a value that lives for ever.
+    unsafe { WORLD.load(Ordering::Acquire).as_ref() }
+}
+
 extern "C" fn main(info: &'static SharedInfo) -> ! {
     assert!(info.magic.load(Ordering::Relaxed) == MAGIC, "this is no page of the host");
     cpu::set_info(info);
-    upcall::enable();
+    cpu::set_current(&raw const BOOTS);
+    upcall::enable(event::NOTICE);
     if cpu::id() == 0 {
         // The other vCPUs start after this, by a hypercall.
         WORLD.store(core::ptr::from_ref(begin(info)).cast_mut(), Ordering::Release);
@@ -51,15 +61,16 @@ extern "C" fn main(info: &'static SharedInfo) -> ! {
             cpu::hypercall(port::VCPU_UP, vcpu);
         }
     }
-    // SAFETY: vCPU 0 has stored the address of a value that lives for ever, before any other vCPU started.
-    let world = unsafe { &*WORLD.load(Ordering::Acquire) };
-    world.run()
+    world().expect("vCPU 0 has made it before any other vCPU started").run()
 }
+
+/// What code has of its own before there are tasks.
+static BOOTS: Local = Local::new(0, 0);
 
 fn begin(info: &SharedInfo) -> &'static World {
     let (heap, len) = (info.heap.load(Ordering::Relaxed), info.heap_len.load(Ordering::Relaxed));
     // SAFETY: the host leaves this memory to the guest, and only vCPU 0 comes here, once.
-    unsafe { HEAP.lock().init(heap as *mut u8, len as usize) };
+    unsafe { HEAP.init(heap as *mut u8, len as usize) };
     let at = info.argument.load(Ordering::Relaxed) as *const u8;
     // SAFETY: the host has put the argument there, and does not change it.
     let text = unsafe {
@@ -81,15 +92,16 @@ fn begin(info: &SharedInfo) -> &'static World {
     };
     let count = loads.lock_names().len();
     assert!(count <= trace::MOST_LOCKS, "{count} locks are too many");
-    let make = locks::Make { count, vcpus: vcpus as usize, tuning };
+    // In the memory of a lock of user mode, each task is a CPU of its own.
+    let first = loads.start(vcpus);
+    let tasks = if loads.locks_in_user_mode() { first.len() } else { 0 };
+    let make = locks::Make { count, cpus: vcpus as usize + tasks, tuning };
     let locks = match with_lock(&job.lock, make) {
         Some(Ok(locks)) => locks,
         Some(Err(error)) => panic!("{error}"),
         None => panic!("no lock is called `{}`", job.lock),
     };
-    let first = loads.start(vcpus);
-    let shares = loads.starts_tasks(vcpus);
-    World::new(job, locks, vcpus as usize, first, shares)
+    World::new(job, locks, first)
 }
 
 /// The console: whole messages.

@@ -1,7 +1,7 @@
 //! Upcalls: the host makes a vCPU with a pending event continue here.
 //!
-//! The only event for which this guest wants an upcall is the notice of a preemption. The others wake a vCPU that
-//! sleeps, and one that runs needs no telling.
+//! Each guest wants one for the notice of a preemption. A guest whose tasks share vCPUs also wants one for ticks, timers and
+//! ready tasks; elsewhere these only wake a vCPU that sleeps.
 
 use crate::cpu;
 use core::arch::global_asm;
@@ -51,27 +51,53 @@ unsafe extern "C" {
     safe fn overspin_upcall();
 }
 
-/// Tells the host where upcalls of this vCPU go.
-pub fn enable() {
-    cpu::page().upcalls.store(event::NOTICE, Ordering::Relaxed);
+/// Tells the host where upcalls of this vCPU go, and which events want them.
+pub fn enable(events: u32) {
+    cpu::page().upcalls.store(events, Ordering::Relaxed);
     cpu::page().handler.store(overspin_upcall as *const () as u64, Ordering::Relaxed);
 }
 
 /// Handles the pending events, and lets new ones come. An upcall that comes between the last look and the return
 /// nests, which is harmless: it uses some more of the stack.
 extern "C" fn handle() {
-    give_up_if_asked();
+    interrupts();
     unmask();
 }
 
-/// Lets upcalls come again, and handles an event that came meanwhile.
+/// Lets upcalls come again if they could come before `masked` was returned by [`cpu::mask`].
+#[inline(always)]
+pub fn restore(masked: bool) {
+    if !masked {
+        unmask();
+    }
+}
+
+/// Lets upcalls come again, and handles the events that came meanwhile.
+#[inline(always)]
 pub fn unmask() {
-    let page = cpu::page();
-    page.masked.store(0, Ordering::SeqCst);
-    // The host looks at `masked` only when it enters this vCPU. So an event that came while it was masked has to
-    // be handled here.
-    if page.pending.load(Ordering::SeqCst) & event::NOTICE != 0 {
+    cpu::page().masked.store(0, Ordering::SeqCst);
+    // The host looks at `masked` only when it enters this vCPU. So an event that came while it was masked has to be handled
+    // here. If the task moves to another vCPU before this look, an upcall has handled the events of both.
+    while cpu::wanted() != 0 {
+        late();
+    }
+}
+
+#[cold]
+fn late() {
+    cpu::mask();
+    interrupts();
+    cpu::page().masked.store(0, Ordering::SeqCst);
+}
+
+/// Handles the pending events. Upcalls are masked. Other tasks may run before this returns, if the code below is of user
+/// mode.
+fn interrupts() {
+    if cpu::page().pending.load(Ordering::SeqCst) & event::NOTICE != 0 {
         give_up_if_asked();
+    }
+    if let Some(world) = crate::world() {
+        world.interrupts();
     }
 }
 

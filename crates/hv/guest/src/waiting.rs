@@ -1,31 +1,8 @@
-//! Where this vCPU is in its wait for a lock: when it began, and what it did meanwhile.
-//!
-//! The words are in the vCPU's page, because a vCPU has no other memory of its own. Only the vCPU uses them.
+//! Where the running task is in its wait for a lock: when it began, and what it did meanwhile.
 
-use crate::{cpu, trace};
+use crate::local::Local;
+use crate::{cpu, trace, upcall};
 use core::sync::atomic::{AtomicU64, Ordering};
-use overspin_guest_abi::VcpuPage;
-
-/// The lock that it wants, plus one; 0: none.
-fn wants(page: &VcpuPage) -> &AtomicU64 {
-    &page.own[1]
-}
-/// When its wait began, plus one; 0: it does not wait.
-fn since(page: &VcpuPage) -> &AtomicU64 {
-    &page.own[2]
-}
-/// Its CPU time then.
-fn cpu_then(page: &VcpuPage) -> &AtomicU64 {
-    &page.own[3]
-}
-/// How often it slept in this wait.
-fn slept(page: &VcpuPage) -> &AtomicU64 {
-    &page.own[4]
-}
-/// Kicks that it has sent, in all.
-fn kicked(page: &VcpuPage) -> &AtomicU64 {
-    &page.own[5]
-}
 
 /// A wait that is over. Times are in nanoseconds.
 #[derive(Debug)]
@@ -34,30 +11,30 @@ pub struct Wait {
     pub since: u64,
     /// CPU time that it took.
     pub cpu: u64,
-    /// How often the vCPU slept.
+    /// How often the task slept.
     pub slept: u64,
 }
 
-/// This vCPU wants `lock`.
+/// The running task wants `lock`.
 #[inline(always)]
 pub fn wants_lock(lock: usize) {
-    let page = cpu::page();
-    slept(page).store(0, Ordering::Relaxed);
-    since(page).store(0, Ordering::Relaxed);
-    wants(page).store(lock as u64 + 1, Ordering::Relaxed);
+    let local = cpu::current();
+    local.slept.store(0, Ordering::Relaxed);
+    local.since.store(0, Ordering::Relaxed);
+    local.wants.store(lock as u64 + 1, Ordering::Relaxed);
 }
 
 /// It has the lock. Returns its wait, if it had to wait.
 #[inline(always)]
 pub fn has_lock() -> Option<Wait> {
-    let page = cpu::page();
-    wants(page).store(0, Ordering::Relaxed);
-    match since(page).load(Ordering::Relaxed) {
+    let local = cpu::current();
+    local.wants.store(0, Ordering::Relaxed);
+    match local.since.load(Ordering::Relaxed) {
         0 => None,
         began => Some(Wait {
             since: began - 1,
-            cpu: cpu::cpu_time().saturating_sub(cpu_then(page).load(Ordering::Relaxed)),
-            slept: slept(page).load(Ordering::Relaxed),
+            cpu: cpu::task_time().saturating_sub(local.cpu_then.load(Ordering::Relaxed)),
+            slept: local.slept.load(Ordering::Relaxed),
         }),
     }
 }
@@ -65,34 +42,39 @@ pub fn has_lock() -> Option<Wait> {
 /// The first look at the lock has failed, or a later one.
 #[inline(always)]
 pub fn begins() {
-    let page = cpu::page();
-    let lock = wants(page).load(Ordering::Relaxed);
-    if lock != 0 && since(page).load(Ordering::Relaxed) == 0 {
-        first(page, lock as u32 - 1);
+    let local = cpu::current();
+    let lock = local.wants.load(Ordering::Relaxed);
+    if lock != 0 && local.since.load(Ordering::Relaxed) == 0 {
+        first(local, lock as u32 - 1);
     }
 }
 
 #[cold]
-fn first(page: &VcpuPage, lock: u32) {
+fn first(local: &Local, lock: u32) {
+    // Time, vCPU and trace belong together.
+    let masked = cpu::mask();
     let now = cpu::now();
-    since(page).store(now + 1, Ordering::Relaxed);
-    cpu_then(page).store(cpu::cpu_time(), Ordering::Relaxed);
+    local.since.store(now + 1, Ordering::Relaxed);
+    local.cpu_then.store(cpu::task_time(), Ordering::Relaxed);
     trace::waits(now, lock);
+    upcall::restore(masked);
+}
+
+fn add_one(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 
 /// It is about to sleep.
 pub fn sleeps() {
-    let slept = slept(cpu::page());
-    slept.store(slept.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    add_one(&cpu::current().slept);
 }
 
 /// It sends a kick.
 pub fn kicks() {
-    let kicked = kicked(cpu::page());
-    kicked.store(kicked.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    add_one(&cpu::current().kicked);
 }
 
 /// The kicks that it has sent so far.
 pub fn kicks_so_far() -> u64 {
-    kicked(cpu::page()).load(Ordering::Relaxed)
+    cpu::current().kicked.load(Ordering::Relaxed)
 }

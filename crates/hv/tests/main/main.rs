@@ -8,3 +8,5 @@ mod common;
 mod hostile;
 /// Runs on KVM.
 mod real;
+/// Guests whose tasks share vCPUs.
+mod tasks;
