@@ -59,6 +59,8 @@ pub struct TaskStats {
     pub cpu: AtomicU64,
     /// How often another task took its vCPU over, although it wanted to go on.
     pub preemptions: AtomicU64,
+    /// Time that ticks charged to it, which found it in user mode, and in kernel mode. In nanoseconds.
+    pub ticks: [AtomicU64; 2],
     /// Work items.
     pub items: AtomicU64,
     /// Sleeps.

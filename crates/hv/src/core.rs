@@ -65,6 +65,8 @@ pub(crate) struct Vcpu {
     pub timer: Option<Nanos>,
     /// Its ticks, which come only while it runs.
     pub ticks: Option<Ticks>,
+    /// Ticks that it got.
+    pub ticked: u64,
     /// When it comes up.
     pub boots: Option<Nanos>,
     /// When it may come up at the earliest.
@@ -94,6 +96,7 @@ impl Vcpu {
             doing: Doing::Wants,
             timer: None,
             ticks: None,
+            ticked: 0,
             boots: (index == 0).then_some(boot_plan),
             boot_plan,
             home,

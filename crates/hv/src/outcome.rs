@@ -122,7 +122,7 @@ pub(crate) fn outcome(
             world: NAME.into(),
             cpus: cpus.to_vec(),
             steps_per_us: core.rate as f64 * 1000.0 / (1_u64 << 20) as f64,
-            missing: vec!["ticks and tasks' tick accounts: these guests keep none".into()],
+            missing: missing(core, loads),
             doubts,
             ..Measurement::default()
         }),
@@ -135,6 +135,14 @@ pub(crate) fn outcome(
         }
     }
     all
+}
+
+/// What the outcome lacks of guests without ticks.
+fn missing(core: &Core, loads: &[Loads]) -> Vec<String> {
+    let mut all = loads.iter().zip(&core.scenario.domains);
+    let has_ticks = all.all(|(loads, d)| world::shares(loads, d.vcpus));
+    let ticks = "ticks, and tasks' tick accounts, where each task has a vCPU of its own";
+    if has_ticks { Vec::new() } else { vec![ticks.into()] }
 }
 
 fn pcpus(core: &Core, now: Nanos) -> Vec<PcpuOutcome> {
@@ -177,6 +185,7 @@ fn domain(
             spinning: time(&page.spinning, running),
             waiting: time(&page.waiting, running),
             dispatches: vcpu.dispatches,
+            ticks: vcpu.ticked,
             migrations: vcpu.migrations,
             windows: asked
                 .filter(|options| overspin_host::notification::asks(options, d.vcpus))
@@ -196,11 +205,12 @@ fn domain(
             cpu: if shares { time(&stats.cpu, elapsed) } else { running() },
             sleeps: stats.sleeps.load(Ordering::Relaxed),
             preemptions: stats.preemptions.load(Ordering::Relaxed),
+            user_ticks: time(&stats.ticks[0], elapsed),
+            system_ticks: time(&stats.ticks[1], elapsed),
             items: stats.items.load(Ordering::Relaxed),
             ended: (ended > 0).then(|| NS.saturating_mul(ended - 1).min(elapsed)),
             latency: latency(stats, before.map(|(b, d)| &b.answers[d][i as usize]), elapsed),
             reports: d.reports[i as usize].clone(),
-            ..TaskOutcome::default()
         }
     };
     let first = loads.start(scenario.vcpus);

@@ -48,7 +48,8 @@ impl Core {
             && let Some(ticks) = &mut self.vcpus[v as usize].ticks
             && ticks.take(now)
         {
-            self.page(v).pending.fetch_or(event::TICK, Ordering::SeqCst);
+            let before = self.page(v).pending.fetch_or(event::TICK, Ordering::SeqCst);
+            self.vcpus[v as usize].ticked += u64::from(before & event::TICK == 0);
         }
         if p == 0 && over(self.accounting) {
             self.accounting = None;

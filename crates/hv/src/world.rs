@@ -87,7 +87,7 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
     };
     if !needs.is_empty() {
         return bad(format!(
-            "the workload ({kinds}) {needs}, and the guests of `{NAME}` have no kernel for that; run it in the \
+            "the workload ({kinds}) {needs}, and the guests of `{NAME}` have nothing of the kind; run it in the \
              world `sim`"
         ));
     }

@@ -4,6 +4,7 @@ use overspin_host::Refused;
 use overspin_hv::Hv;
 use overspin_scenario::{Domain, Host, Outcome, Parameters, Picos, Scenario, Workloads};
 use overspin_workload::Kinds;
+use std::sync::{Mutex, PoisonError};
 
 /// A scenario of `limit` on `pcpus` pCPUs under `scheduler`, all of which counts.
 pub fn scenario(pcpus: u32, scheduler: &str, limit: Picos, domains: Vec<Domain>) -> Scenario {
@@ -25,8 +26,11 @@ pub fn with<P: Parameters>(keys: &str) -> P {
     serde_json::from_value(tree.into()).unwrap()
 }
 
-/// The outcome, or the reason why this machine cannot have one.
+/// The outcome, or the reason why this machine cannot have one. Runs of one process come one after another, because they
+/// use the same CPUs.
 pub fn run(hv: &Hv, scenario: &Scenario) -> Option<Outcome> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     match overspin_host::run(hv, scenario, scenario.seed, &mut (), &()) {
         Ok(outcome) => Some(outcome),
         Err(Refused::Machine { cause, .. }) => {

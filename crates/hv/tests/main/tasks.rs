@@ -7,6 +7,7 @@ use overspin_host::World;
 use overspin_hv::Hv;
 use overspin_scenario::{
     Domain, DomainOutcome, Ending, GuestScheduler, Kernel, Parameters, Picos, Preemption, Scenario,
+    TaskOutcome,
 };
 use overspin_workload::{BurnWait, Kernbench, LockLoop, Replay};
 
@@ -51,7 +52,7 @@ fn has_two_cpus() -> bool {
 fn every_lock_works_in_a_program_with_more_threads_than_vcpus() {
     for (i, info) in overspin_locks::infos().iter().enumerate() {
         let program = program(info.name, SCHEDULERS[i % 3]);
-        let Some((of, elapsed)) = alone(program, 1, Picos::ms(200)) else { return };
+        let Some((of, elapsed)) = alone(program, 1, Picos::ms(120)) else { return };
         let (name, lock) = (info.name, &of.locks[0]);
         assert!(lock.acquisitions > 0, "{name}: nobody had it");
         // Each acquisition but those under way at the end is an item.
@@ -71,10 +72,19 @@ fn the_kernel_shares_a_vcpu_among_its_tasks() {
         for preemption in PREEMPTIONS {
             let mut hogs = guest(1, "ticket", scheduler, with::<BurnWait>(r#"{"threads": 3}"#));
             hogs.kernel.preemption = preemption;
-            let Some((of, _)) = alone(hogs, 1, Picos::ms(600)) else { return };
+            let Some((of, _)) = alone(hogs, 1, Picos::ms(400)) else { return };
             let running = of.vcpus[0].running;
             let cpu: Picos = of.tasks.iter().map(|t| t.cpu).sum();
             assert!(cpu > running / 4 * 3 && cpu <= running, "{cpu} of {running}");
+            // A tick charges 4 ms to the task that it finds, nearly always in user mode. Late ones are one.
+            let sum = |of: &DomainOutcome, time: fn(&TaskOutcome) -> Picos| {
+                of.tasks.iter().map(time).sum::<Picos>()
+            };
+            let (user, system) = (sum(&of, |t| t.user_ticks), sum(&of, |t| t.system_ticks));
+            assert!(user > running / 4 && system < user / 4, "{user} and {system} of {running}");
+            // The last one may have come as the run ended.
+            let charged = (user + system) / Picos::ms(4);
+            assert!((0..=1).contains(&(of.vcpus[0].ticks - charged)), "{charged} of {of:?}");
             for task in &of.tasks {
                 // A third, but for a slice of each at the end.
                 let share = task.cpu.0 as f64 / cpu.0 as f64;

@@ -4,7 +4,7 @@ use super::switching::next_sleeper;
 use super::{LAZY, NOW, READY, World};
 use crate::cpu;
 use core::sync::atomic::Ordering;
-use overspin_guest_abi::{NEVER, event};
+use overspin_guest_abi::{NEVER, TaskStats, event};
 
 /// Ticks between two attempts of a busy vCPU to balance the load.
 const BALANCE_TICKS: u64 = 16;
@@ -45,9 +45,11 @@ impl World {
     fn tick(&self, id: usize) {
         let state = self.take();
         let cpu = &self.cpus[id];
-        if state.queues[id].current.is_none() {
-            return self.give();
-        }
+        let Some(task) = state.queues[id].current else { return self.give() };
+        // One period, however much time has passed since the last tick: as in the simulator.
+        let mode = usize::from(!cpu::current().user.load(Ordering::Relaxed));
+        let period = 1_000_000_000_u64.checked_div(self.job.domain.kernel.hz.into());
+        TaskStats::add(&state.task(task).stats.ticks[mode], period.unwrap_or(0));
         let lazily = cpu.resched.load(Ordering::Relaxed) == LAZY;
         self.charge(state, id);
         if lazily {
