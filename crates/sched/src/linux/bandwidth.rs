@@ -139,7 +139,7 @@ impl<C: Class> Host<C> {
                 continue;
             }
             // A vCPU that has not left its pCPU yet may go on there.
-            let on_return = self.tunables.throttles_on_return;
+            let on_return = self.tunables.throttles_on_return();
             let arrival = if on_return { Arrival::Woken } else { Arrival::Moved };
             if self.enqueue(cx, v, arrival) {
                 self.check_preemption(cx, v);

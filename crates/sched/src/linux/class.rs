@@ -24,6 +24,8 @@ pub(super) struct Entity {
     pub picked: i64,
     /// Its lag, the time owed to it, when it left the queue (`eevdf`).
     pub lag: i64,
+    /// Its place in the order of pCPU use: greater than that of vCPUs which were picked or arrived before.
+    pub recency: u64,
     /// Its place in the tree: its key, and the order of arrival among equals. None if it is not in
     /// it.
     pub key: Option<(i64, u64)>,
@@ -49,6 +51,7 @@ pub(super) enum Arrival {
 pub(super) struct RunQueue<S> {
     pub tree: BTreeSet<((i64, u64), VcpuId)>,
     pub arrivals: u64,
+    recency: u64,
     pub current: Option<VcpuId>,
     /// The time up to which `current` is charged.
     pub charged: Nanos,
@@ -65,6 +68,12 @@ impl<S> RunQueue<S> {
 
     pub fn first(&self) -> Option<VcpuId> {
         self.tree.first().map(|(_, v)| *v)
+    }
+
+    /// The last place in the order of pCPU use.
+    pub fn next_recency(&mut self) -> u64 {
+        self.recency += 1;
+        self.recency
     }
 
     /// Puts `v` into the tree, behind its equals. O(log n).
@@ -126,6 +135,11 @@ pub(super) trait Class: Debug + Send {
         weight: i64,
     );
 
+    /// Whether a vCPU of the queue has had no more than its share. Always true if the class does not ask.
+    fn is_eligible(&self, _queue: &RunQueue<Self::Queue>, _entity: &Entity) -> bool {
+        true
+    }
+
     /// Chooses among the tree and `candidate`, the running vCPU if it may go on.
     fn pick(
         &self,
@@ -170,6 +184,7 @@ pub(super) trait Class: Debug + Send {
     ) {
         self.place(queue, entities, v, arrival);
         let entity = &mut entities[v.index()];
+        entity.recency = queue.next_recency();
         queue.load += entity.weight;
         queue.link(entity, v, self.key(entity));
     }
@@ -212,6 +227,7 @@ pub(super) trait Class: Debug + Send {
             let entity = &mut entities[v.index()];
             queue.unlink(entity, v);
             entity.ran = Nanos::ZERO;
+            entity.recency = queue.next_recency();
             entity.picked = entity.deadline;
             self.picked(queue, v);
         }

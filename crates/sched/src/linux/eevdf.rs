@@ -215,6 +215,10 @@ impl Class for Eevdf {
         queue.class.weighted += weighted(entity);
     }
 
+    fn is_eligible(&self, queue: &RunQueue<Queue>, entity: &Entity) -> bool {
+        is_eligible(queue, entity)
+    }
+
     fn pick(
         &self,
         queue: &RunQueue<Queue>,

@@ -29,23 +29,28 @@
 //! queued only where no sibling is queued or runs, if there is such a place.
 //!
 //! Source: schedulers specification §9.1, §9.2 and §11, after Linux kernel/sched/fair.c of 5.x and 6.6.
-//! Balancing follows the sketch given there. Decisions where it is silent: the first wake-up of a vCPU
-//! places it like a new thread, on the least loaded pCPU of the machine. A pCPU that ticks with a vCPU
-//! queued moves that vCPU to an idle pCPU (the kernel balances on behalf of idle ones). A vCPU that wakes
+//! Balancing follows the kernel instead of the sketch given there. Decisions where it is silent: the first
+//! wake-up of a vCPU places it like a new thread, on the least loaded pCPU of the machine. A pCPU that ticks
+//! with a vCPU queued moves that vCPU to an idle pCPU (the kernel balances for idle ones). A vCPU that wakes
 //! before its registers are saved stays on its pCPU, also under `balance`. Pause-loop exiting, the host's
 //! directed yields and halt polling belong to the world (§9.3).
 //!
 //! Files: `mod` (events and passes), [`queueing`] (on and off the queues), [`class`] (the interface of a class),
-//! [`cfs`], [`eevdf`] (the classes), [`tasks`] (the same for the tasks of a guest), [`tasks_2008`] (an older policy for them), [`balance`] (placement and pulling), [`bandwidth`] (quotas), [`params`], [`invariants`]
-//! (what must always hold).
+//! [`cfs`], [`eevdf`] (the classes), [`tasks`] (the same for the tasks of a guest), [`tasks_2008`] (an older policy for
+//! them), [`placement`] (of vCPUs that wake), [`balance`], [`groups`], [`attempts`], [`average`] (pulling: what, how much,
+//! when, and how load is measured), [`bandwidth`] (quotas), [`params`], [`invariants`] (what must always hold).
 
+mod attempts;
+mod average;
 mod balance;
 mod bandwidth;
 mod cfs;
 mod class;
 mod eevdf;
+mod groups;
 mod invariants;
 mod params;
+mod placement;
 mod queueing;
 mod tasks;
 mod tasks_2008;
@@ -63,17 +68,20 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use attempts::Attempts;
+use average::Average;
 use cfs::Cfs;
 use class::{Arrival, Class, DOMAIN_WEIGHT, Entity, NICE_0, RunQueue};
 use eevdf::Eevdf;
+use groups::Share;
 use params::Tunables;
 use queueing::{Domain, Vcpu};
 
 /// A Linux host. Made by name with [`make`](crate::make) (`cfs`, `eevdf`, `eevdf-6.18`).
 ///
 /// Costs, for n vCPUs on a queue: a pass, a wake-up and a tick are O(log n), plus O(pCPUs of a socket) where
-/// a wake-up looks for an idle pCPU, and O(pCPUs + queued vCPUs) at worst where a pCPU looks for work. A
-/// pick of `eevdf` is O(1 + queued vCPUs with an earlier deadline that are not eligible). `group_shares` and
+/// a wake-up looks for an idle pCPU. A pCPU that looks for work needs O(pCPUs + queued vCPUs), and once in an
+/// interval of at least 16 ms O(vCPUs). A pick of `eevdf` is O(1 + queued vCPUs with an earlier deadline that are not eligible). `group_shares` and
 /// `balance` add O(vCPUs of the domain) to a wake-up and a sleep.
 #[derive(Debug)]
 struct Host<C: Class> {
@@ -83,8 +91,10 @@ struct Host<C: Class> {
     entities: Vec<Entity>,
     domains: Vec<Domain>,
     queues: Vec<RunQueue<C::Queue>>,
-    /// When each pCPU next looks for work in each of its scheduling domains.
-    balance_at: Vec<[Nanos; 3]>,
+    /// How balancing went, for each pCPU in each of its scheduling domains.
+    attempts: Vec<[Attempts; 3]>,
+    /// Working space of balancing.
+    shares: Vec<Share>,
     /// pCPUs that run their idle vCPU and have not been told since to look for work.
     idle: CpuSet,
     /// pCPUs with a vCPU in the tree.
@@ -107,7 +117,8 @@ impl<C: Class> Host<C> {
             entities: Vec::new(),
             domains: Vec::new(),
             queues: Vec::new(),
-            balance_at: Vec::new(),
+            attempts: Vec::new(),
+            shares: Vec::new(),
             idle: CpuSet::empty(0),
             waiting: CpuSet::empty(0),
             ticking: CpuSet::empty(0),
@@ -127,7 +138,8 @@ impl<C: Class> Scheduler for Host<C> {
         let pcpus = cx.pcpus();
         self.class.start(pcpus);
         self.queues = (0..pcpus).map(|_| RunQueue::default()).collect();
-        self.balance_at = vec![[Nanos::ZERO; 3]; pcpus as usize];
+        self.attempts = vec![[Attempts::default(); 3]; pcpus as usize];
+        self.shares = vec![Share::default(); pcpus as usize];
         self.idle = CpuSet::all(pcpus);
         self.waiting = CpuSet::empty(pcpus);
         self.ticking = CpuSet::empty(pcpus);
@@ -162,6 +174,7 @@ impl<C: Class> Scheduler for Host<C> {
             throttled: false,
             new: true,
             last_ran: Nanos::MIN / 2,
+            average: Average::new(),
         });
         self.reweigh(cx, domain);
         self.arm_refill(cx);
@@ -258,7 +271,7 @@ impl<C: Class> Scheduler for Host<C> {
         if next.is_none() {
             next = self.pull_for_idle(cx, p);
         }
-        if self.tunables.throttles_on_return {
+        if self.tunables.throttles_on_return() {
             next = self.enter_guest(cx, p, next);
         }
         let queue = &mut self.queues[p.index()];

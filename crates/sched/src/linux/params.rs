@@ -6,6 +6,14 @@ use crate::registry::SchedulerInfo;
 use crate::time::Nanos;
 use alloc::boxed::Box;
 
+/// The kernel that is followed in what the classes have in common. `V5` is 5.10 to 6.5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Release {
+    V5,
+    V6_6,
+    V6_18,
+}
+
 /// Parameters that both classes have. Times in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tunables {
@@ -15,20 +23,24 @@ pub(super) struct Tunables {
     pub bandwidth_period: Nanos,
     pub group_shares: bool,
     pub balance: bool,
-    /// Whether a vCPU whose domain has no quota left is stopped only when it is picked.
-    pub throttles_on_return: bool,
+    pub release: Release,
 }
 
 impl Tunables {
-    fn new(params: &Params) -> Self {
+    fn new(params: &Params, release: Release) -> Self {
         Self {
             tick: TICK.time_in(params),
             migration_cost: MIGRATION_COST.time_in(params),
             bandwidth_period: BANDWIDTH_PERIOD.time_in(params),
             group_shares: GROUP_SHARES.flag_in(params),
             balance: BALANCE.flag_in(params),
-            throttles_on_return: false,
+            release,
         }
+    }
+
+    /// Whether a vCPU whose domain has no quota left is stopped only when it is picked.
+    pub fn throttles_on_return(&self) -> bool {
+        self.release == Release::V6_18
     }
 }
 
@@ -158,7 +170,7 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
             min_granularity: MIN_GRANULARITY.time_in(params),
             wakeup_granularity: WAKEUP_GRANULARITY.time_in(params),
         };
-        Ok(Box::new(Host::new(class, Tunables::new(params))))
+        Ok(Box::new(Host::new(class, Tunables::new(params, Release::V5))))
     },
 };
 
@@ -183,7 +195,7 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
     ],
     domain_params: &[],
     make: &|params| {
-        let tunables = Tunables::new(params);
+        let tunables = Tunables::new(params, Release::V6_6);
         Ok(Box::new(Host::new(eevdf(params, tunables.tick), tunables)))
     },
 };
@@ -203,7 +215,7 @@ pub(crate) const EEVDF_6_18: SchedulerInfo = SchedulerInfo {
         BALANCE,
     ],
     make: &|params| {
-        let tunables = Tunables { throttles_on_return: true, ..Tunables::new(params) };
+        let tunables = Tunables::new(params, Release::V6_18);
         Ok(Box::new(Host::new(eevdf_6_18(params, tunables.tick), tunables)))
     },
     ..EEVDF

@@ -1,10 +1,10 @@
 //! Putting vCPUs on the queues and taking them off; charging, weights, ticks.
 
 use super::Host;
+use super::average::Average;
 use super::bandwidth::Quota;
 use super::class::{Arrival, Class};
 use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
-use crate::machine::Machine;
 use crate::scheduler::Context;
 use crate::time::Nanos;
 use alloc::vec::Vec;
@@ -20,6 +20,8 @@ pub(super) struct Vcpu {
     pub new: bool,
     /// When it last left a pCPU.
     pub last_ran: Nanos,
+    /// How much it has wanted to run of late.
+    pub average: Average,
 }
 
 #[derive(Debug)]
@@ -58,11 +60,12 @@ impl<C: Class> Host<C> {
         self.update(cx, p);
         let vcpu = &mut self.vcpus[v.index()];
         let quota = self.domains[vcpu.domain.index()].quota.as_mut();
-        if !self.tunables.throttles_on_return && quota.is_some_and(|quota| !quota.admit(p)) {
+        if !self.tunables.throttles_on_return() && quota.is_some_and(|quota| !quota.admit(p)) {
             vcpu.throttled = true;
             return false;
         }
         vcpu.queued = true;
+        vcpu.average.set(cx.now(), true);
         let queue = &mut self.queues[p.index()];
         self.class.join(queue, &mut self.entities, v, arrival);
         self.waiting.insert(p);
@@ -70,12 +73,14 @@ impl<C: Class> Host<C> {
     }
 
     /// Takes `v`, queued or current, off the queue of its home, which is charged.
-    pub(super) fn dequeue(&mut self, machine: &Machine, v: VcpuId) {
-        let p = machine.home(v);
+    pub(super) fn dequeue(&mut self, cx: &Context<'_>, v: VcpuId) {
+        let p = cx.home(v);
         let queue = &mut self.queues[p.index()];
         self.class.leave(queue, &mut self.entities, v);
         self.waiting.set(p, !queue.tree.is_empty());
-        self.vcpus[v.index()].queued = false;
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.queued = false;
+        vcpu.average.set(cx.now(), false);
     }
 
     /// To be called after `v` was queued: asks its home to pass if it idles or if `v` preempts.
@@ -160,7 +165,7 @@ impl<C: Class> Host<C> {
             return None;
         }
         let quota = self.domains[d.index()].quota.as_mut();
-        if !self.tunables.throttles_on_return && quota.is_some_and(|quota| !quota.admit(p)) {
+        if !self.tunables.throttles_on_return() && quota.is_some_and(|quota| !quota.admit(p)) {
             self.throttle(cx, d, p);
             return None;
         }

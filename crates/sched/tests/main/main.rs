@@ -17,6 +17,7 @@ mod credit2_traces;
 /// The worked examples of the specification for credit.
 mod credit_traces;
 /// The worked examples of the specification for cfs and eevdf.
+mod linux_balance;
 mod linux_traces;
 /// The worked examples of the specification for null.
 mod null_traces;
