@@ -16,8 +16,11 @@ mod credit2_properties;
 mod credit2_traces;
 /// The worked examples of the specification for credit.
 mod credit_traces;
-/// The worked examples of the specification for cfs and eevdf.
+/// Equal vCPUs get equal shares over long windows.
+mod equal_shares;
+/// Balancing of cfs and eevdf.
 mod linux_balance;
+/// The worked examples of the specification for cfs and eevdf.
 mod linux_traces;
 /// The worked examples of the specification for null.
 mod null_traces;

@@ -174,9 +174,7 @@ impl Scheduler for Strict {
         let now = cx.now();
         let current = cx.current(p);
         if let Some(v) = current {
-            let vcpu = &mut self.vcpus[v.index()];
-            vcpu.ran += now - vcpu.charged;
-            vcpu.charged = now;
+            self.charge(now, v);
             if !cx.is_runnable(v) {
                 self.set_awake(v, false);
             }

@@ -6,6 +6,7 @@ use crate::cpuset::CpuSet;
 use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
 use crate::scheduler::Context;
+use crate::time::Nanos;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -54,6 +55,10 @@ impl Strict {
                 domain.vt += (now - since).0 * WEIGHT / domain.weight;
             }
         }
+        // A vCPU that keeps its pCPU makes no pass, which would charge it.
+        for v in (0..cx.pcpus()).filter_map(|p| cx.current(PcpuId(p))) {
+            self.charge(now, v);
+        }
         let before = core::mem::replace(&mut self.slots, vec![None; cx.pcpus() as usize]);
         before.iter().flatten().for_each(|v| self.vcpus[v.index()].slot = None);
         self.free = CpuSet::all(cx.pcpus());
@@ -74,6 +79,13 @@ impl Strict {
                 cx.resched(p);
             }
         }
+    }
+
+    /// Charges `v`, which runs, up to now.
+    pub(super) fn charge(&mut self, now: Nanos, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.ran += now - vcpu.charged;
+        vcpu.charged = now;
     }
 
     /// Counts `v` as wanting to run, or not.
