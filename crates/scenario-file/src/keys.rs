@@ -9,8 +9,8 @@ pub(crate) use overspin_scenario::{COSTS, DOMAIN, HOST, WORKLOAD};
 use Absent::{Means, Required};
 use Kind::{Tables, Text, Texts};
 use overspin_scenario::{
-    EVENT, GOVERNOR, HALT_POLLING, KERNEL, NOISE, PAUSE_LOOP_EXITING, POOL,
-    PREEMPTION_NOTIFICATION, SCENARIO,
+    CPU_NOISE, EVENT, GOVERNOR, HALT_POLLING, KERNEL, NOISE, PAUSE_LOOP_EXITING, POOL,
+    PREEMPTION_NOTIFICATION, QUANTILES, SCENARIO,
 };
 
 /// The keys of a file: those of a scenario, and what to vary.
@@ -60,7 +60,9 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &HALT_POLLING,
     &PREEMPTION_NOTIFICATION,
     &NOISE,
+    &CPU_NOISE,
     &COSTS,
+    &QUANTILES,
     &DOMAIN,
     &KERNEL,
     &WORKLOAD,

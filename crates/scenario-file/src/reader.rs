@@ -10,7 +10,7 @@ use overspin_located::LocatedError;
 use overspin_locks::LockInfo;
 use overspin_names::Names;
 use overspin_scenario::keys::NONE;
-use overspin_scenario::{Picos, Tree, Value as Json, parse_time};
+use overspin_scenario::{Picos, QUANTILES, Quantiles, Tree, Value as Json, Varying, parse_time};
 use overspin_sched::{SchedulerInfo, suggestion};
 use serde::de::DeserializeOwned;
 
@@ -224,6 +224,18 @@ impl<'a> Reader<'a> {
                 _ => return Err(wrong()),
             },
             Kind::Time { .. } => self.time_in(key, node)?.0.into(),
+            Kind::Varying { .. } => match node.value {
+                Value::Table(_) => {
+                    let quantiles = self.inner(node, self.full(name), &QUANTILES)?;
+                    let tree = quantiles.tree(&[])?;
+                    let of: Quantiles = quantiles.fields(tree.clone())?;
+                    Varying::from(of)
+                        .agrees()
+                        .map_err(|f| quantiles.error_within(&f.key, f.message, f.help))?;
+                    tree.into()
+                }
+                _ => self.time_in(key, node)?.0.into(),
+            },
             Kind::Cpus => self.cpu_list(name, node)?.into(),
             Kind::Numbers | Kind::Texts => {
                 let Value::Array(items) = &node.value else { return Err(wrong()) };

@@ -5,7 +5,7 @@ use super::keys::{
 };
 use super::params;
 use overspin_names::Names;
-use overspin_scenario::Picos;
+use overspin_scenario::{Picos, QUANTILES};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
@@ -21,7 +21,11 @@ pub fn schema(names: &Names) -> Value {
         map.insert("title".into(), json!("Overspin scenario"));
         let kinds: Vec<Value> =
             names.workloads().all().iter().map(|w| workload(names, w.name, w.keys)).collect();
-        map.insert("$defs".into(), json!({ "workload": { "oneOf": kinds } }));
+        let quantiles = section(names, &QUANTILES);
+        map.insert(
+            "$defs".into(),
+            json!({ "quantiles": quantiles, "workload": { "oneOf": kinds } }),
+        );
     }
     schema
 }
@@ -83,10 +87,9 @@ fn property(names: &Names, key: &Key) -> Value {
         Kind::Choice(_) | Kind::ChoiceOrNone(_) => json!({ "enum": key.kind.words() }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Time { min, .. } => {
-            let text = json!({ "type": "string", "pattern": TIME_PATTERN });
-            // A bare 0 is a time without a unit; anything else needs one.
-            if min == Picos::ZERO { json!({ "anyOf": [text, { "const": 0 }] }) } else { text }
+        Kind::Time { min, .. } => time(min),
+        Kind::Varying { min, .. } => {
+            json!({ "anyOf": [time(min), { "$ref": "#/$defs/quantiles" }] })
         }
         Kind::Texts => {
             json!({ "type": "array", "minItems": 1, "items": { "type": "string" } })
@@ -115,6 +118,12 @@ fn property(names: &Names, key: &Key) -> Value {
     }
 }
 
+fn time(min: Picos) -> Value {
+    let text = json!({ "type": "string", "pattern": TIME_PATTERN });
+    // A bare 0 is a time without a unit; anything else needs one.
+    if min == Picos::ZERO { json!({ "anyOf": [text, { "const": 0 }] }) } else { text }
+}
+
 /// A list of pCPUs: a text, or numbers.
 fn one_list() -> Value {
     let numbers = json!({
@@ -135,6 +144,8 @@ pub fn key_tables(names: &Names) -> String {
             heading if heading == WORKLOAD.heading => {
                 let mut sections = Vec::new();
                 names.workloads().all().iter().for_each(|w| with_inner(w.keys, &mut sections));
+                let elsewhere = |s: &Section| SECTIONS.iter().any(|own| own.heading == s.heading);
+                sections.retain(|s| !elsewhere(s));
                 sections.into_iter().for_each(|s| table(names, &mut text, &[("", s)]));
             }
             _ => {}
@@ -225,9 +236,13 @@ fn with_inner(section: &'static Section, all: &mut Vec<&'static Section>) {
 fn short(names: &Names, key: &Key) -> String {
     match key.kind {
         Kind::Time { min, max } => format!("time, {min} to {max}"),
+        Kind::Varying { min, max } => format!("time, {min} to {max}, or quantiles"),
         Kind::Integer { min, max: u64::MAX } => format!("integer from {min}"),
         Kind::Integer { min, max } => format!("integer, {min} to {max}"),
         Kind::Text => "text".into(),
+        Kind::Texts => "array of texts".into(),
+        Kind::Cpus => "CPU list".into(),
+        Kind::Affinity => "CPU list, or an array of them".into(),
         Kind::Choice(_) | Kind::ChoiceOrNone(_) => quoted(key.kind.words().into_iter()),
         Kind::Workload => quoted(names.workloads().all().iter().map(|w| w.name)),
         _ => legal(key),

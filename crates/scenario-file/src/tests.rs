@@ -1,6 +1,8 @@
 use super::built_in::{load, load_text, parse};
 use super::*;
-use overspin_scenario::{Change, Costs, MS, NS, PauseLoopExiting, SEC, Setting, US};
+use overspin_scenario::{
+    Change, Costs, CpuNoise, MS, NS, PauseLoopExiting, Picos, Quantiles, SEC, Setting, US,
+};
 use overspin_testing::{expect_file, expect_section};
 use overspin_workload::Kernbench;
 use proptest::prelude::*;
@@ -49,7 +51,7 @@ fn a_scenario_reads_as_written() {
     assert_eq!((s.name.as_str(), s.limit, s.seed), ("good", 5 * SEC, 1));
     assert_eq!(s.host.pcpus(), 2);
     assert_eq!(s.host.params["tslice"], Setting::Time(10 * MS));
-    assert_eq!((s.host.costs.ipi, s.host.costs.fence), (3 * US, 8 * NS));
+    assert_eq!((s.host.costs.ipi, s.host.costs.fence), ((3 * US).into(), 8 * NS));
     assert_eq!(s.domains[0].affinity, vec![vec![0, 1]; 4]);
     assert_eq!(s.domains[0].kernel.hz, 250);
     let k = s.domains[0].workload.get::<Kernbench>().unwrap();
@@ -97,21 +99,112 @@ fn a_machine_sets_the_costs_that_are_not_stated() {
     let skylake = crate::machine::machine("skylake-sp").unwrap();
     let s = good(&["host.machine=skylake-sp"]).unwrap();
     assert_eq!(s.host.machine, "skylake-sp");
-    assert_eq!(s.host.costs, Costs { ipi: 3 * US, ..skylake.costs() });
+    assert_eq!(s.host.costs, Costs { ipi: (3 * US).into(), ..skylake.costs() });
     assert_ne!(skylake.cost("ipi"), 3 * US);
     let s = good(&["host.machine=pentium-3", "host.smt_permille=700"]).unwrap();
-    assert_eq!((s.host.smt_permille, s.host.costs.hypercall), (700, 600 * NS));
+    assert_eq!((s.host.smt_permille, s.host.costs.hypercall), (700, (600 * NS).into()));
     // Without [host.costs], all costs are the machine's.
     let text = GOOD.replace("[host.costs]\nipi = \"3us\"\n", "");
     let sets = ["host.machine=skylake-sp".to_owned()];
     assert_eq!(parse("good.toml", "good", &text, &sets).unwrap().host.costs, skylake.costs());
     let s = good(&[]).unwrap();
-    assert_eq!((s.host.machine.as_str(), s.host.costs.hypercall), ("generic-2008", 500 * NS));
+    assert_eq!(
+        (s.host.machine.as_str(), s.host.costs.hypercall),
+        ("generic-2008", (500 * NS).into())
+    );
 
     let e = good(&["host.machine=skylake"]).unwrap_err();
     assert_eq!(&*e.key, "host.machine");
     assert!(e.message.contains("no machine `skylake`"), "{}", e.message);
     assert!(e.help.contains("did you mean `skylake-sp`"), "{}", e.help);
+}
+
+#[test]
+fn a_cost_may_be_quantiles() {
+    let us = Picos::us;
+    let bare = Quantiles::new(us(2), us(20));
+    let whole = Quantiles {
+        min: Some(us(1)),
+        p90: Some(us(3)),
+        p95: Some(us(4)),
+        p995: Some(us(90)),
+        p999: Some(us(700)),
+        max: Some(us(900)),
+        ..bare
+    };
+    let keys = "{ min = \"1us\", p50 = \"2us\", p90 = \"3us\", p95 = \"4us\", p99 = \"20us\", p995 = \"90us\", p999 = \"700us\", max = \"900us\" }";
+    let s = good(&[
+        &format!("host.costs.ipi={keys}"),
+        "host.costs.host_timer={ p50 = \"2us\", p99 = \"20us\" }",
+    ])
+    .unwrap();
+    assert_eq!((s.host.costs.ipi, s.host.costs.host_timer), (whole.into(), bare.into()));
+    // A time in place of a machine's or a file's quantiles is all there is then.
+    let text = GOOD.replace("ipi = \"3us\"", &format!("ipi = {keys}"));
+    let sets = ["host.costs.ipi=5us".to_owned()];
+    let ipi = |sets: &[String]| parse("x.toml", "x", &text, sets).unwrap().host.costs.ipi;
+    assert_eq!((ipi(&[]), ipi(&sets)), (whole.into(), us(5).into()));
+}
+
+#[test]
+fn wrong_quantiles_are_errors_that_name_them() {
+    for (value, key, message) in [
+        (
+            "{ p50 = \"30us\", p99 = \"20us\" }",
+            "ipi.p50",
+            "30us is longer than `p99`, which is 20us",
+        ),
+        ("{ p50 = \"3us\", p99 = \"0\" }", "ipi.p99", "0 is out of range"),
+        ("{ p50 = \"-3us\", p99 = \"1us\" }", "ipi.p50", "negative"),
+        ("{ p50 = \"3us\", p99 = \"2s\" }", "ipi.p99", "2s is out of range"),
+        ("{ p50 = \"3us\", p99 = \"4us\", max = \"1us\" }", "ipi.p99", "longer than `max`"),
+        ("{ p50 = \"3us\" }", "ipi.p99", "`p99` is missing"),
+        ("{ median = \"3us\", p99 = \"4us\" }", "ipi.median", "not a key"),
+        ("{ p50 = 3, p99 = \"4us\" }", "ipi.p50", "unit is missing"),
+        ("[\"3us\"]", "ipi", "must be a time in quotes or a table of quantiles"),
+    ] {
+        let e = good(&[&format!("host.costs.ipi={value}")]).expect_err(value);
+        assert_eq!(
+            (&*e.path, &*e.key),
+            ("--set", format!("host.costs.{key}").as_str()),
+            "{value}: {e}"
+        );
+        assert!(e.message.contains(message), "{value}: {}", e.message);
+        assert!(!e.help.is_empty());
+    }
+    let e = good(&["host.costs.atomic={ p50 = \"3us\", p99 = \"4us\" }"]).unwrap_err();
+    assert!(e.message.contains("must be a time"), "{e}");
+}
+
+#[test]
+fn noise_may_differ_by_pcpu() {
+    let each = |value: &str| good(&[&format!("host.noise.cpu={value}")]);
+    let s = each(
+        "[{ cpus = \"1\", every = \"7ms\", length = { p50 = \"20us\", p99 = \"3ms\" } }, { cpus = [0] }]",
+    )
+    .unwrap();
+    let noise = s.host.noise.unwrap();
+    let length = Quantiles::new(20 * US, 3 * MS).into();
+    let as_default = CpuNoise { cpus: vec![0], every: noise.every, length: noise.length };
+    assert_eq!(noise.each, [CpuNoise { cpus: vec![1], every: 7 * MS, length }, as_default]);
+    for (value, key, message) in [
+        ("[{ cpus = \"2\" }]", "cpu.0.cpus", "2"),
+        ("[{ every = \"7ms\" }]", "cpu.0.cpus", "missing"),
+        ("[{ cpus = \"1\" }, { cpus = \"0-1\" }]", "cpu.1.cpus", "earlier"),
+        (
+            "[{ cpus = \"1\", length = { p50 = \"2ms\", p99 = \"1ms\" } }]",
+            "cpu.0.length.p50",
+            "longer than",
+        ),
+        ("[{ cpus = \"1\", length = \"0\" }]", "cpu.0.length", "out of range"),
+    ] {
+        let e = each(value).expect_err(value);
+        assert_eq!(&*e.key, format!("host.noise.{key}"), "{e}");
+        assert!(e.message.contains(message), "{e}");
+    }
+    let e =
+        good(&["host.noise.cpu=[{ cpus = \"1\" }]", "host.noise.placement=anywhere"]).unwrap_err();
+    assert!(e.help.contains("per-cpu"), "{e}");
 }
 
 #[test]
@@ -129,7 +222,7 @@ fn overrides_reach_every_place() {
     .unwrap();
     assert_eq!((s.limit, s.seed), (30 * SEC, u64::MAX));
     assert_eq!(s.host.scheduler, "credit");
-    assert_eq!(s.host.costs.hypercall, 2 * US);
+    assert_eq!(s.host.costs.hypercall, (2 * US).into());
     assert_eq!((s.domains[0].lock.as_str(), s.domains[0].spin_budget), ("xen-pv", Some(7)));
     let k = s.domains[0].workload.get::<Kernbench>().unwrap();
     assert_eq!(k.locks[0].every, 10 * US);

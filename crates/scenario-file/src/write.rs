@@ -3,7 +3,9 @@
 
 use super::keys::{Absent, Key, Kind, NONE, ROOT, Section};
 use overspin_names::Names;
-use overspin_scenario::{Change, NS, Picos, Scenario, Setting, Settings, Tree, Workload, tree};
+use overspin_scenario::{
+    Change, NS, Picos, QUANTILES, Scenario, Setting, Settings, Tree, Workload, tree,
+};
 use overspin_workload::{Again, BenchItem, Phase, Phases, Schedbench, Step};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -153,7 +155,7 @@ fn table(names: &Names, out: &mut String, path: &str, tree: &Tree, section: &Sec
 /// The value of a key as files have it.
 fn in_file(key: Option<&Key>, value: &Value) -> Value {
     match (key.map(|key| (key.kind, key.absent)), value) {
-        (Some((Kind::Time { .. }, _)), Value::Number(n)) => {
+        (Some((Kind::Time { .. } | Kind::Varying { .. }, _)), Value::Number(n)) => {
             n.as_u64().map_or(Value::Null, |picos| Picos(picos).to_string().into())
         }
         (Some((Kind::Params(_), _)), _) => {
@@ -173,6 +175,7 @@ fn section_of(names: &Names, kind: Option<Kind>, tree: &Tree) -> &'static Sectio
     const PLAIN: Section = Section { heading: "", doc: "", keys: &[] };
     match kind {
         Some(Kind::Table(section) | Kind::Tables(section)) => section,
+        Some(Kind::Varying { .. }) => &QUANTILES,
         Some(Kind::Workloads) => {
             let name = tree.get("kind").and_then(Value::as_str).unwrap_or_default();
             names.workloads().find(name).map_or(&PLAIN, |info| info.keys)
@@ -214,6 +217,30 @@ mod tests {
     }
 
     #[test]
+    fn noise_by_pcpu_comes_back() {
+        let text = r#"
+            [host]
+            cores = 4
+            [host.noise]
+            cpus = "0-2"
+            length = { min = "1ns", p50 = "2us", p90 = "3us", p95 = "4us", p99 = "5us", p995 = "6us", p999 = "7us" }
+            [[host.noise.cpu]]
+            cpus = "1-2"
+            every = "3ms"
+            length = { p50 = "2us", p99 = "40us", max = "50us" }
+            [[host.noise.cpu]]
+            cpus = "0"
+            length = "1ms"
+            [[domain]]
+            name = "d"
+            vcpus = 2
+            lock = "ticket"
+            workload = { kind = "burn-wait", burn_quantiles = { p50 = "2us", p99 = "40us" } }
+        "#;
+        comes_back(&parse("t", "t", text, &[]).unwrap());
+    }
+
+    #[test]
     fn odd_names_and_every_action_come_back() {
         let text = r#"
             name = "a \"b\"\n\\c"
@@ -221,6 +248,7 @@ mod tests {
             cores = 4
             scheduler = "credit2"
             noise = { placement = "none" }
+            costs = { ipi = { p50 = "1500ps", p99 = "2us", max = "1ms" }, timer = "7us" }
             [[host.pool]]
             name = "p"
             cpus = "2-3"

@@ -25,7 +25,7 @@ pub const EVENT: Section = Section {
     doc: "An action of the administrator while the guests run: exactly one of `weight`, `cap`, `affinity`, `pause`, \
      `unpause` and `pool`. An action that the hypervisor would refuse is an error of the scenario. Only a refusal \
      because something is still on its way to another pool occurs during the run, and is reported. vCPUs cannot be \
-     plugged in or out: the simulated kernel could not move their tasks. Pause them, or begin with fewer.",
+     plugged in or out; pause them, or begin with fewer.",
     keys: &[
         key(
             "at",

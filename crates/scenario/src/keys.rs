@@ -2,7 +2,7 @@
 //! files, the reference, the JSON Schema and the checks of scenarios and workloads use these tables. The macro
 //! [`parameters!`](crate::parameters!) makes most of them.
 
-use crate::{Fault, LONGEST, Picos, SEC, Tree, parse_time};
+use crate::{Fault, LONGEST, Picos, QUANTILES, SEC, Tree, parse_time};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -41,6 +41,13 @@ pub enum Kind {
         /// Shortest.
         min: Picos,
         /// Longest.
+        max: Picos,
+    },
+    /// A time that may vary: with its unit, or a table of quantiles.
+    Varying {
+        /// Shortest, if it does not vary.
+        min: Picos,
+        /// Longest, if it does not vary.
         max: Picos,
     },
     /// A list of pCPUs.
@@ -165,17 +172,23 @@ impl Section {
                 _ => Ok(()),
             };
             match (key.kind, tree.get(key.field)) {
-                (Kind::Integer { .. } | Kind::Time { .. }, Some(Value::Number(number))) => {
+                (
+                    Kind::Integer { .. } | Kind::Time { .. } | Kind::Varying { .. },
+                    Some(Value::Number(number)),
+                ) => {
                     if number.as_u64().is_some_and(|value| key.kind.contains(value)) {
                         continue;
                     }
                     let shown = match (key.kind, number.as_u64()) {
-                        (Kind::Time { .. }, Some(picos)) => Picos(picos).to_string(),
+                        (Kind::Time { .. } | Kind::Varying { .. }, Some(picos)) => {
+                            Picos(picos).to_string()
+                        }
                         _ => number.to_string(),
                     };
                     let message = format!("{shown} is out of range");
                     return Err(Fault::new(key.name, message, legal(key)));
                 }
+                (Kind::Varying { .. }, Some(value)) => inside(key.name, &QUANTILES, value)?,
                 (Kind::Table(inner), Some(value)) => inside(key.name, inner, value)?,
                 (Kind::Tables(inner), Some(Value::Array(values))) => {
                     for (i, value) in values.iter().enumerate() {
@@ -195,9 +208,9 @@ impl Kind {
     #[must_use]
     pub fn contains(self, value: u64) -> bool {
         match self {
-            Self::Integer { min, max } | Self::Time { min: Picos(min), max: Picos(max) } => {
-                (min..=max).contains(&value)
-            }
+            Self::Integer { min, max }
+            | Self::Time { min: Picos(min), max: Picos(max) }
+            | Self::Varying { min: Picos(min), max: Picos(max) } => (min..=max).contains(&value),
             _ => false,
         }
     }
@@ -223,7 +236,7 @@ impl Key {
             (_, Absent::Follows(value, _)) => Some(value(tree)),
             (Kind::Integer { .. }, Absent::Is(text)) => text.parse::<u64>().ok().map(Value::from),
             (Kind::Boolean, Absent::Is(text)) => Some((text == "true").into()),
-            (Kind::Time { .. }, Absent::Is(text)) => {
+            (Kind::Time { .. } | Kind::Varying { .. }, Absent::Is(text)) => {
                 parse_time(text).ok().map(|time| time.0.into())
             }
             (_, Absent::Is(text)) => Some(text.into()),
@@ -279,6 +292,12 @@ pub const fn time(min: Picos, max: Picos) -> Kind {
     Kind::Time { min, max }
 }
 
+/// The type of times from `min` to `max` that may vary.
+#[must_use]
+pub const fn varying(min: Picos, max: Picos) -> Kind {
+    Kind::Varying { min, max }
+}
+
 /// Any time, including 0.
 pub const ANY: Kind = time(Picos::ZERO, LONGEST);
 /// The weight of a domain. The schedulers have the same limits, which `overspin-host` makes sure of.
@@ -287,6 +306,8 @@ pub const WEIGHT: Kind = integer(1, 65_535);
 pub const CAP: Kind = integer(0, 65_534);
 /// The cost of one operation: more than a second is a typing error.
 pub const COST: Kind = time(Picos::ZERO, SEC);
+/// The cost of an operation that takes longer at times.
+pub const VARYING_COST: Kind = varying(Picos::ZERO, SEC);
 
 /// The type of a key, in words.
 #[must_use]
@@ -302,6 +323,7 @@ pub fn expected(key: &Key) -> &'static str {
         Kind::Integer { .. } => "an integer",
         Kind::Boolean => "true or false",
         Kind::Time { .. } => "a time in quotes, such as \"30ms\"",
+        Kind::Varying { .. } => "a time in quotes or a table of quantiles",
         Kind::Texts => "an array of strings",
         Kind::Numbers => "an array of integers",
         Kind::Cpus => "a CPU list or an array of pCPUs",
@@ -332,6 +354,10 @@ pub fn legal(key: &Key) -> String {
             "a time from {} to {} with its unit in quotes (ps, ns, us, ms, s, min, h), such as \"30ms\"",
             min,
             max
+        ),
+        Kind::Varying { min, max } => format!(
+            "a time from {min} to {max} with its unit in quotes, such as \"3us\", or quantiles, such as {{ p50 = \"3us\", \
+             p99 = \"20us\" }}"
         ),
         Kind::Texts => "texts in quotes between brackets, at least one: [\"2us\", \"10us\"]".into(),
         Kind::Cpus => "a list such as \"0-3,6\", or numbers between brackets: [0, 1]".into(),

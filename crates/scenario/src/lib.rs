@@ -29,6 +29,7 @@ mod quantity;
 mod scenario;
 mod second;
 mod time;
+mod varying;
 mod workload;
 
 pub use attribution::*;
@@ -44,4 +45,5 @@ pub use scenario::*;
 pub use second::*;
 pub use serde_json::Value;
 pub use time::*;
+pub use varying::*;
 pub use workload::*;

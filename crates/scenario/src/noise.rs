@@ -1,6 +1,7 @@
 //! Noise of a host: threads of its own, or a control domain, that wake at random for a moment.
 
-use crate::{Host, Picos, Scenario};
+use crate::{Fault, Host, Picos, Scenario, Varying};
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -16,23 +17,35 @@ parameters! {
     Noise: pub NOISE at "[host.noise]",
     "Threads of the host, or a control domain, that wake at random, work for a moment and sleep \
      again; the host's scheduler schedules them like vCPUs. `overspin measure noise` writes \
-     such a table for the machine at hand. Without the table, its defaults apply." {
+     such a table for the machine at hand." {
         placement: NoisePlacement = ChoiceOrNone(NoisePlacement::WORDS), Is("per-cpu"),
             "`per-cpu`: a thread on each pCPU, which stays there. `anywhere`: the vCPUs of a control \
              domain, which may run on any pCPU of their pool. `none`: no noise.";
         // A draw of 64 bits is at most 45 times the mean.
         every: Picos = time(US, Picos(LONGEST.0 / 45)), Is("59ms"),
             "Mean sleep of a thread (exponential).";
-        length: Picos = time(NS, Picos(LONGEST.0 / 45)), Is("350us"),
-            "Mean CPU time of a thread each time that it wakes (exponential).";
+        length: Varying = varying(NS, Picos(LONGEST.0 / 45)), Is("350us"),
+            "CPU time of a thread each time that it wakes: mean of an exponential time, or quantiles.";
         vcpus: u32 = integer(0, 65_536), Is("0"),
             "Threads in each pool with `anywhere`; 0 means as many as there are pCPUs.";
         cpus: Vec<u32> = Cpus, Means("all"), "pCPUs that have noise, such as \"0-3\".";
         weight: u32 = WEIGHT, Is("256"), "Scheduler weight, as for a domain.";
+        each as cpu: Vec<CpuNoise> = Tables(&CPU_NOISE), Means("all alike"),
+            "pCPUs whose noise differs; only with `per-cpu`.";
     }
 }
 
 defaults!(Noise {});
+
+parameters! {
+    #[derive(Eq)]
+    CpuNoise: pub CPU_NOISE at "[[host.noise.cpu]]",
+    "Noise of some pCPUs that differs." {
+        cpus: Vec<u32> = Cpus, Required, "Which.";
+        every: Picos = time(US, Picos(LONGEST.0 / 45)), Is("59ms"), "As above.";
+        length: Varying = varying(NS, Picos(LONGEST.0 / 45)), Is("350us"), "As above.";
+    }
+}
 
 words! {
     NoisePlacement, "Where the threads of a host's noise may run." {
@@ -53,9 +66,52 @@ pub struct NoiseGroup {
     pub pool: u32,
     /// Where each thread may run.
     pub affinity: Vec<Vec<u32>>,
+    /// Mean sleep of each thread.
+    pub every: Picos,
+    /// CPU time of a thread each time that it wakes.
+    pub length: Varying,
 }
 
 impl Noise {
+    /// Checks that values which are each in their range agree with each other on a host of `pcpus` pCPUs.
+    ///
+    /// # Errors
+    /// Says which key is wrong.
+    pub(crate) fn agrees(&self, pcpus: u32) -> Result<(), Fault> {
+        let exist = |cpus: &[u32]| match cpus.iter().find(|p| **p >= pcpus) {
+            Some(p) => Err(Fault::new(
+                "cpus",
+                format!("there is no pCPU {p}"),
+                format!("the host has pCPUs 0 to {}", pcpus - 1),
+            )),
+            None => Ok(()),
+        };
+        exist(&self.cpus)?;
+        self.length.agrees().map_err(|fault| fault.within("length"))?;
+        if self.placement == NoisePlacement::Anywhere && !self.each.is_empty() {
+            return Err(Fault::new(
+                "cpu",
+                "threads that may run anywhere have no pCPU of their own",
+                "use placement \"per-cpu\", or leave [[host.noise.cpu]] out",
+            ));
+        }
+        let mut taken = BTreeSet::new();
+        for (i, of) in self.each.iter().enumerate() {
+            let at = format!("cpu.{i}");
+            exist(&of.cpus).map_err(|fault| fault.within(&at))?;
+            of.length.agrees().map_err(|fault| fault.within("length").within(&at))?;
+            if let Some(p) = of.cpus.iter().find(|p| !taken.insert(**p)) {
+                let fault = Fault::new(
+                    "cpus",
+                    format!("pCPU {p} is in an earlier [[host.noise.cpu]], too"),
+                    "name each pCPU once",
+                );
+                return Err(fault.within(&at));
+            }
+        }
+        Ok(())
+    }
+
     /// The groups of threads that make up the noise of `host`, pool by pool.
     #[must_use]
     pub fn groups(&self, host: &Host) -> Vec<NoiseGroup> {
@@ -68,15 +124,18 @@ impl Noise {
             let cpus: Vec<u32> = cpus.iter().copied().filter(chosen).collect();
             match self.placement {
                 _ if cpus.is_empty() => {}
-                NoisePlacement::PerCpu => groups.extend(cpus.iter().map(|p| NoiseGroup {
-                    name: format!("noise/{p}"),
-                    pool,
-                    affinity: vec![vec![*p]],
+                NoisePlacement::PerCpu => groups.extend(cpus.iter().map(|p| {
+                    let of = self.each.iter().find(|of| of.cpus.contains(p));
+                    let (every, length) =
+                        of.map_or((self.every, self.length), |of| (of.every, of.length));
+                    let affinity = vec![vec![*p]];
+                    NoiseGroup { name: format!("noise/{p}"), pool, affinity, every, length }
                 })),
                 NoisePlacement::Anywhere => {
                     let threads = if self.vcpus == 0 { cpus.len() } else { self.vcpus as usize };
                     let affinity = vec![cpus; threads];
-                    groups.push(NoiseGroup { name: "noise".into(), pool, affinity });
+                    let (every, length) = (self.every, self.length);
+                    groups.push(NoiseGroup { name: "noise".into(), pool, affinity, every, length });
                 }
             }
         }
@@ -124,6 +183,7 @@ mod tests {
             }
         }
         let Noise { every, length, .. } = Noise::default();
+        let length = length.median();
         let mean = |total_ns: u64, step: Picos| {
             (total_ns as f64 * NS.ratio(step) / gaps as f64).round() as u64 * step
         };

@@ -41,7 +41,9 @@ macro_rules! parameters {
         #[doc = concat!("The keys of [`", stringify!($name), "`].")]
         #[allow(unused_imports, reason = "not every table has keys of every sort")]
         $vis const $keys: $crate::keys::Section = {
-            use $crate::keys::{ANY, Absent::*, CAP, COST, Key, Kind::*, WEIGHT, integer, key, time};
+            use $crate::keys::{
+                ANY, Absent::*, CAP, COST, Key, Kind::*, VARYING_COST, WEIGHT, integer, key, time, varying,
+            };
             use $crate::{LONGEST, MS, NS, SEC, US};
             $crate::keys::Section {
                 heading: $heading,

@@ -1,7 +1,7 @@
 //! The scenario: host, domains, locks, workloads, lengths. All times are integer picoseconds.
 
 use crate::keys::{Whose, with_defaults};
-use crate::{EVENT, Event, Fault, NOISE, Noise, Picos, SEC, Tree, Workloads, tree};
+use crate::{EVENT, Event, Fault, NOISE, Noise, Picos, SEC, Tree, Varying, Workloads, tree};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -90,8 +90,8 @@ parameters! {
             "Guests that spin for long exit to the hypervisor, which lets others run.";
         directed_yield: bool = Boolean, Is("false"),
             "A vCPU that exits yields in favour of a preempted vCPU of its domain; if there is none, it goes on \
-             spinning. `cfs` and `eevdf-6.18` run that vCPU next if this is fair; `eevdf` treats it as a plain yield, \
-             as Linux 6.6 to 6.13 do. With other schedulers, which have no directed yields, it is a plain yield.";
+             spinning. `cfs` and `eevdf-6.18` run that vCPU next if this is fair. With others it is a plain yield, with \
+             `eevdf` as in Linux 6.6 to 6.13.";
         /// `None`: it gives up the pCPU at once.
         halt_polling: Option<HaltPolling> = Table(&HALT_POLLING), Means("no polling"),
             "A vCPU that halts keeps its pCPU for a while, in case work arrives at once.";
@@ -105,9 +105,8 @@ parameters! {
         noise: Option<Noise> = Table(&NOISE), Defaults("an empty table"),
             "The host's own activity; every host has some.";
         stagger: Picos = ANY, Is("40ms"),
-            "Domains begin at random offsets below this, the first one at 0. The vCPUs of each domain begin at random \
-             offsets after its first. Tasks begin periodic work anywhere in its period. `0`: everything begins at \
-             once, and equal domains stay in step.";
+            "Domains begin at random offsets below this, the first one at 0, and their vCPUs after them. Tasks begin \
+             periodic work anywhere in its period. `0`: all at once, and equal domains stay in step.";
     }
 }
 
@@ -157,13 +156,9 @@ impl Host {
             let least = ("start", polling.start, HaltPolling::default().start);
             in_order(least, polling.max).map_err(|fault| fault.within("halt_polling"))?;
         }
-        let noisy = self.noise.iter().flat_map(|noise| &noise.cpus);
-        match noisy.into_iter().find(|p| **p >= pcpus) {
-            Some(p) => Err(Fault::new(
-                "noise.cpus",
-                format!("there is no pCPU {p}"),
-                format!("the host has pCPUs 0 to {}", pcpus - 1),
-            )),
+        self.costs.agree().map_err(|fault| fault.within("costs"))?;
+        match &self.noise {
+            Some(noise) => noise.agrees(pcpus).map_err(|fault| fault.within("noise")),
             None => Ok(()),
         }
     }
@@ -234,10 +229,10 @@ parameters! {
             "The window is divided by this when the vCPU is put on a pCPU; 0 resets it to `window`.";
         max: Picos = time(NS, Picos::sec(10)), Is("2147ms"), "Longest window.";
         rules: DirectedYieldRules = Choice(DirectedYieldRules::WORDS), Is("2021"),
-            "With `directed_yield`, the vCPUs that KVM tries, by the year in which the rule was added: every sibling \
-             that is not in guest mode or asleep (`2011`), spinners every other time (`2012`), only preempted ones \
-             and at most three refusals (`2013`), only those preempted in their kernel (`2017`), also those that were \
-             just woken (`2019`), or preempted in user mode with an interrupt pending (`2021`).";
+            "With `directed_yield`, the vCPUs that KVM tries, by the year of the rule: every sibling that is not in \
+             guest mode or asleep (`2011`), spinners every other time (`2012`), only preempted ones and at most three \
+             refusals (`2013`), only those preempted in their kernel (`2017`), also just woken ones (`2019`), or those \
+             with an interrupt pending (`2021`).";
     }
 }
 
@@ -299,9 +294,8 @@ parameters! {
         guests: NotifiedGuests = Choice(NotifiedGuests::WORDS), Is("smp"),
             "Guests that get windows: those with several vCPUs, or all.";
         protocol: NotificationProtocol = ChoiceOrNone(NotificationProtocol::WORDS), Is("upcall"),
-            "`upcall`: an interrupt tells the guest, which gives up the pCPU at once if it holds no lock. `deferral`: \
-             the hypervisor looks at the guest's count of held locks, and opens a window only if there are any. \
-             `none`: as without this table.";
+            "`upcall`: an interrupt tells the guest. `deferral`: the hypervisor looks at the guest's count of held \
+             locks, and opens a window only if there are any. `none`: as without this table.";
         window: Picos = time(US, Picos::ms(10)), Is("1ms"),
             "Longest window; after it the vCPU is preempted by force.";
         strikes: u32 = integer(1, 1000), Is("3"),
@@ -363,20 +357,22 @@ parameters! {
         spin_iteration: Picos = time(Picos(1), SEC), Is("20ns"),
             "One iteration of a spin loop: load, compare, pause.";
         fence: Picos = COST, Is("8ns"), "Memory fence.";
-        context_switch: Picos = COST, Is("2us"),
+        context_switch: Varying = VARYING_COST, Is("2us"),
             "The hypervisor switches from one vCPU to another.";
-        preemption: Picos = COST, Is("0ns"),
+        preemption: Varying = VARYING_COST, Is("0ns"),
             "What a switch takes beyond `context_switch` if the vCPU that leaves did not ask for it: its exit.";
-        hypercall: Picos = COST, Is("500ns"), "A guest enters and leaves the hypervisor.";
+        hypercall: Varying = VARYING_COST, Is("500ns"), "A guest enters and leaves the hypervisor.";
         pause_loop_exit: Picos = COST, Is("620ns"),
             "A guest exits to the hypervisor and comes back because it spins.";
         yield_to: Picos = COST, Is("500ns"),
             "The host tries a directed yield. It holds the locks of both run queues for this time, and waits \
              for them before.";
-        ipi: Picos = COST, Is("1us"), "From sending an interprocessor interrupt to its arrival.";
-        timer: Picos = COST, Is("0ns"),
+        ipi: Varying = VARYING_COST, Is("1us"), "From sending an interprocessor interrupt to its arrival.";
+        timer: Varying = VARYING_COST, Is("0ns"),
             "A timer of a guest that ends while its pCPU is idle is late by this time. It comes on top of `ipi` and \
              `context_switch`.";
+        host_timer: Varying = VARYING_COST, Is("0ns"),
+            "The scheduler's timers, and those of guests that end while their pCPU is busy, are late by this time.";
         interrupt: Picos = COST, Is("1us"), "A guest takes an interrupt: entry and exit.";
         migration: Picos = COST, Is("50us"),
             "Work lost to cold caches after a vCPU moved to another core.";
@@ -384,6 +380,21 @@ parameters! {
 }
 
 defaults!(Costs {});
+
+impl Costs {
+    /// Checks that quantiles are in order.
+    fn agree(&self) -> Result<(), Fault> {
+        let varying = [
+            ("context_switch", self.context_switch),
+            ("preemption", self.preemption),
+            ("hypercall", self.hypercall),
+            ("ipi", self.ipi),
+            ("timer", self.timer),
+            ("host_timer", self.host_timer),
+        ];
+        varying.iter().try_for_each(|(key, of)| of.agrees().map_err(|fault| fault.within(key)))
+    }
+}
 
 parameters! {
     Domain: pub DOMAIN at "[[domain]]",
@@ -510,8 +521,9 @@ mod tests {
                 }
             }
             // A field holds all that its key allows.
-            if let Kind::Integer { min, max } | Kind::Time { min: Picos(min), max: Picos(max) } =
-                key.kind
+            if let Kind::Integer { min, max }
+            | Kind::Time { min: Picos(min), max: Picos(max) }
+            | Kind::Varying { min: Picos(min), max: Picos(max) } = key.kind
             {
                 for bound in [min, max] {
                     tree.insert(key.field.into(), bound.into());

@@ -2,6 +2,7 @@
 
 use crate::Simulator;
 use crate::asking::Asking;
+use crate::costs::Costs;
 use crate::counting::Counting;
 use crate::engine::{Code, End, Engine, HypervisorState, Machine};
 use crate::events;
@@ -55,6 +56,7 @@ pub(crate) fn build(
     let engine = Engine {
         seed,
         scenario: scenario.clone(),
+        costs: Costs::new(&host.costs, seed),
         own_domains,
         all_up: Cell::new(Picos::ZERO),
         time: Timeline::default(),

@@ -5,6 +5,7 @@
 //! a resume, since the other side needs the same cells.
 
 use crate::asking::Asking;
+use crate::costs::Costs;
 use crate::counting::Counting;
 use crate::events::{Event, Timer};
 use crate::guest::{Guest, TaskRef};
@@ -78,6 +79,8 @@ pub(crate) struct Engine {
     pub seed: u64,
     /// The scenario, with the domains of the host's noise after its own.
     pub scenario: Scenario,
+    /// Those of its host's costs that may vary.
+    pub costs: Costs,
     /// Number of the scenario's own domains, without noise.
     pub own_domains: usize,
     /// When the last vCPU of the scenario's own domains comes up.

@@ -95,12 +95,11 @@ impl Engine {
         for action in actions.drain(..) {
             match action {
                 Action::Resched(p) => {
-                    let delay =
-                        if p.0 == from { Picos::ZERO } else { self.scenario.host.costs.ipi };
+                    let delay = if p.0 == from { Picos::ZERO } else { self.costs.ipi.next() };
                     self.raise_softirq(p.0, self.now() + delay);
                 }
                 Action::SetTimer { timer, at } => {
-                    let at = picos(at).max(self.now());
+                    let at = picos(at).max(self.now()) + self.costs.host_timer.next();
                     self.push_timer(timer, self.hypervisor.timers[self.timer_slot(timer)].set(at));
                 }
                 Action::StopTimer { timer } => {
@@ -211,7 +210,7 @@ impl Engine {
         p.switches.set(p.switches.get() + 1);
         // A pCPU that becomes idle saves registers lazily: only a switch to a vCPU costs time.
         let cost = match switch.next {
-            Some(_) => self.scenario.host.costs.context_switch + forced,
+            Some(_) => self.costs.context_switch.next() + forced,
             None => Picos::ZERO,
         };
         p.switch_cost.set(cost);
@@ -233,7 +232,7 @@ impl Engine {
             && v.lock.doing.get() == Doing::Runs
         {
             v.lock.doing.set(Doing::Wants);
-            let cost = self.scenario.host.costs.preemption;
+            let cost = self.costs.preemption.next();
             why = (cost > Picos::ZERO || self.telling.of_scheduling())
                 .then(|| self.why(v, pcpu, next));
             // A vCPU that yields has exited already, by a hypercall or a pause-loop exit.

@@ -46,9 +46,9 @@ impl Engine {
 
     /// Sends a rescheduling interrupt from the current vCPU to another vCPU of its guest.
     pub(crate) fn send_resched(&self, to: &Vcpu) {
-        self.burn(self.scenario.host.costs.hypercall);
+        self.burn(self.costs.hypercall.next());
         if to.run.is_on() {
-            self.push(self.now() + self.scenario.host.costs.ipi, Event::Interrupt { vcpu: to.id });
+            self.push(self.now() + self.costs.ipi.next(), Event::Interrupt { vcpu: to.id });
         } else {
             self.deliver(to, irq::RESCHED, self.cpu().run.pcpu.get());
         }
@@ -56,7 +56,7 @@ impl Engine {
 
     /// Kicks `to`: sets its latch, and wakes it if it is in a poll.
     pub(crate) fn kick(&self, to: &Vcpu) {
-        self.burn(self.scenario.host.costs.hypercall);
+        self.burn(self.costs.hypercall.next());
         to.irqs.latch.set(true);
         let from = self.cpu();
         self.tell(Moment::Kick { from: from.id, to: to.id });
@@ -75,7 +75,7 @@ impl Engine {
     /// Begins to block the current vCPU in the hypervisor. Returns whether it blocks; if so, its coroutine
     /// must suspend or end at once.
     pub(crate) fn begin_block(&self, how: Block) -> bool {
-        self.burn(self.scenario.host.costs.hypercall);
+        self.burn(self.costs.hypercall.next());
         let v = self.cpu();
         // From this check to the block no time passes, so no wake-up comes in between.
         let pending = v.irqs.pending.get();
@@ -94,7 +94,7 @@ impl Engine {
 
     /// Yields: the current vCPU gives its pCPU up and stays runnable.
     pub(crate) fn yield_now(&self) {
-        self.burn(self.scenario.host.costs.hypercall);
+        self.burn(self.costs.hypercall.next());
         let v = self.cpu();
         v.leave.yielded.set((self.now(), Why::Yield));
         self.tell(Moment::Yield { vcpu: v.id });
@@ -129,17 +129,19 @@ impl Engine {
         }
     }
 
-    /// The one-shot timer of `v` has ended. If the pCPU that has to notice is asleep, it notices later.
+    /// The one-shot timer of `v` has ended. The pCPU that has to notice notices later, most of all if it sleeps.
     pub(crate) fn guest_timer_ends(&self, v: &Vcpu) {
-        let late = self.scenario.host.costs.timer;
-        let was_late = v.irqs.timer_is_late.replace(false);
-        // A vCPU that has never run has no pCPU, and sets no timer.
-        let sleeps = || self.machine.pcpus[v.run.pcpu.get() as usize].current.get().is_none();
-        if late > Picos::ZERO && !was_late && sleeps() {
-            self.set_guest_timer(v, self.now() + late);
-            v.irqs.timer_is_late.set(true);
-        } else {
-            self.deliver(v, irq::TIMER, NONE);
+        if !v.irqs.timer_is_late.replace(false) {
+            // A vCPU that has never run has no pCPU, and sets no timer.
+            let on = self.machine.pcpus[v.run.pcpu.get() as usize].current.get();
+            let cost = if on.is_none() { &self.costs.timer } else { &self.costs.host_timer };
+            let late = cost.next();
+            if late > Picos::ZERO {
+                self.set_guest_timer(v, self.now() + late);
+                v.irqs.timer_is_late.set(true);
+                return;
+            }
         }
+        self.deliver(v, irq::TIMER, NONE);
     }
 }

@@ -17,6 +17,7 @@
 mod asking;
 mod boot;
 mod callers_stack;
+mod costs;
 mod counting;
 mod directed_yield;
 mod engine;

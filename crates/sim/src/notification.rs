@@ -90,7 +90,7 @@ impl Engine {
         if !gives_up {
             return;
         }
-        self.burn(self.scenario.host.costs.hypercall);
+        self.burn(self.costs.hypercall.next());
         // The host may have preempted it by force before the hypercall arrived.
         let v = self.cpu();
         let heard = v.leave.notified.borrow_mut().give_up(self.now());

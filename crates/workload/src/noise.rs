@@ -2,7 +2,7 @@
 
 use crate::{BurnWait, Distribution};
 use alloc::vec::Vec;
-use overspin_scenario::{Domain, Host, Kernel, Noise, NoiseGroup, Scenario};
+use overspin_scenario::{Domain, Host, Kernel, Noise, NoiseGroup, Picos, Scenario, Varying};
 
 /// The scenario with the domains that make its host's noise, after its own domains. A world runs these too;
 /// its outcome reports their sum ([`NoiseOutcome`](overspin_scenario::NoiseOutcome)).
@@ -17,24 +17,31 @@ pub fn with_noise(scenario: &Scenario) -> Scenario {
 
 /// The domains that make the noise of `host`, one for each group of threads.
 fn domains(noise: &Noise, host: &Host) -> Vec<Domain> {
-    let work = BurnWait {
-        burn: noise.length,
-        wait: noise.every,
-        burn_distribution: Distribution::Exponential,
-        wait_distribution: Distribution::Exponential,
-        ..BurnWait::default()
+    let domain = |every: Picos, length: Varying| {
+        let (burn, burn_quantiles) = match length {
+            Varying::Always(mean) => (mean, None),
+            Varying::Drawn(quantiles) => (quantiles.p50, Some(quantiles)),
+        };
+        let work = BurnWait {
+            burn,
+            wait: every,
+            burn_distribution: Distribution::Exponential,
+            burn_quantiles,
+            wait_distribution: Distribution::Exponential,
+            ..BurnWait::default()
+        };
+        // Of its locks, only those of its run queues are used, each by one vCPU.
+        let domain = Domain::new("", 1, "lock-byte", work);
+        // It stands for threads of the host, which have no ticks of their own.
+        let kernel = Kernel { hz: 0, ..domain.kernel };
+        Domain { weight: noise.weight, kernel, ..domain }
     };
-    // Of its locks, only those of its run queues are used, each by one vCPU.
-    let domain = Domain::new("", 1, "lock-byte", work);
-    // It stands for threads of the host, which have no ticks of their own.
-    let kernel = Kernel { hz: 0, ..domain.kernel };
-    let domain = Domain { weight: noise.weight, kernel, ..domain };
-    let of = |NoiseGroup { name, pool, affinity }| Domain {
+    let of = |NoiseGroup { name, pool, affinity, every, length }| Domain {
         name,
         vcpus: affinity.len() as u32,
         pool,
         affinity,
-        ..domain.clone()
+        ..domain(every, length)
     };
     noise.groups(host).into_iter().map(of).collect()
 }
@@ -43,8 +50,7 @@ fn domains(noise: &Noise, host: &Host) -> Vec<Domain> {
 mod tests {
     use super::*;
     use alloc::vec;
-    use overspin_scenario::NoisePlacement;
-    use overspin_scenario::{Pool, Settings};
+    use overspin_scenario::{CpuNoise, MS, NoisePlacement, Pool, Quantiles, Settings, US};
 
     fn host() -> Host {
         let pool = |name: &str, cpus: Vec<u32>| Pool {
@@ -74,6 +80,23 @@ mod tests {
                 ("noise/5", 2, &all[5][..]),
             ]
         );
+    }
+
+    #[test]
+    fn pcpus_whose_noise_differs_have_their_own() {
+        let quantiles = Quantiles::new(US, MS);
+        let one = CpuNoise { cpus: vec![1, 4], every: MS, length: quantiles.into() };
+        let noise = Noise { each: vec![one], cpus: vec![0, 1, 4], ..Noise::default() };
+        let told: Vec<_> = domains(&noise, &host())
+            .iter()
+            .map(|d| {
+                let work = d.workload.0[0].get::<BurnWait>().unwrap();
+                (d.affinity[0][0], work.wait, work.burn, work.burn_quantiles)
+            })
+            .collect();
+        let (every, length) = (noise.every, noise.length.median());
+        let own = |p| (p, MS, US, Some(quantiles));
+        assert_eq!(told, [(0, every, length, None), own(1), own(4)]);
     }
 
     #[test]

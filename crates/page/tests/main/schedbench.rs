@@ -37,9 +37,9 @@ fn ideal(pcpus: u32) -> Machine {
     machine.host.governor = None;
     machine.host.scheduler = "credit2".into();
     let free = Costs {
-        context_switch: Picos::ZERO,
-        hypercall: Picos::ZERO,
-        ipi: Picos::ZERO,
+        context_switch: Picos::ZERO.into(),
+        hypercall: Picos::ZERO.into(),
+        ipi: Picos::ZERO.into(),
         interrupt: Picos::ZERO,
         migration: Picos::ZERO,
         ..Costs::default()

@@ -7,6 +7,7 @@ mod pools;
 mod workload;
 
 use super::keys::{COSTS, ROOT};
+use super::machine;
 use super::params;
 use super::reader::Reader;
 use super::tree::{Document, Node};
@@ -84,7 +85,7 @@ fn host(r: &Reader<'_>) -> Result<Host> {
     fields.entry("smt_permille").or_insert_with(|| machine.smt_permille().into());
     if let Value::Object(costs) = fields.entry("costs").or_insert_with(|| Tree::new().into()) {
         for key in COSTS.names() {
-            costs.entry(key).or_insert_with(|| machine.cost(key).0.into());
+            costs.entry(key).or_insert_with(|| machine::data(machine.varying(key)));
         }
     }
     let host = Host { pools: pools::pools(r)?, ..r.fields(fields)? };

@@ -4,7 +4,8 @@
 
 use super::{DEFAULT, Machine, Value, nanos, smt};
 use crate::cost_keys;
-use overspin_scenario::parse_time;
+use overspin_scenario::keys::{Kind, legal};
+use overspin_scenario::{COSTS, Picos, Quantiles, Tree, Varying, parse_time};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -32,7 +33,46 @@ struct Profile {
     brief: String,
     smt_permille: Option<u32>,
     #[serde(default)]
-    costs: BTreeMap<String, String>,
+    costs: BTreeMap<String, Cost>,
+}
+
+/// A cost as a profile states it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Cost {
+    Time(String),
+    Quantiles(BTreeMap<String, String>),
+}
+
+impl Cost {
+    /// The cost of this key, or what is wrong with it.
+    fn value(&self, key: &'static str) -> Result<Value, String> {
+        let of = COSTS.key(key).ok_or("there is no such cost")?;
+        let varies = matches!(of.kind, Kind::Varying { .. });
+        let (data, varies) = match self {
+            Self::Time(text) => (parse_time(text)?.0.into(), None),
+            Self::Quantiles(_) if !varies => return Err("this cost does not vary".into()),
+            Self::Quantiles(all) => {
+                let tree: Tree = all
+                    .iter()
+                    .map(|(at, text)| {
+                        let time = parse_time(text).map_err(|e| format!("`{at}`: {e}"))?;
+                        Ok((at.clone(), time.0.into()))
+                    })
+                    .collect::<Result<_, String>>()?;
+                let quantiles = Quantiles::try_from(tree.clone()).map_err(|e| e.to_string())?;
+                Varying::from(quantiles).agrees().map_err(|e| e.to_string())?;
+                (tree.into(), Some(quantiles))
+            }
+        };
+        let one = Tree::from_iter([(key.to_owned(), data)]);
+        COSTS.check(&one).map_err(|e| e.to_string())?;
+        let median = match (&one[key], varies) {
+            (_, Some(quantiles)) => quantiles.p50,
+            (time, None) => Picos(time.as_u64().unwrap_or_default()),
+        };
+        Ok(Value { varies, ..nanos(key, median.nanos(), "measured") })
+    }
 }
 
 static READ: OnceLock<Mutex<HashMap<String, &'static Machine>>> = OnceLock::new();
@@ -79,15 +119,16 @@ fn parse(path: &str, text: &str) -> Result<Machine, ProfileError> {
         }
         None => {}
     }
-    for (key, time) in &profile.costs {
+    for (key, cost) in &profile.costs {
         let Some(known) = keys.iter().find(|known| **known == key.as_str()) else {
             let message = format!("there is no cost `{key}`");
             return fail(key, message, format!("costs are: {}", keys.join(", ")));
         };
-        match parse_time(time) {
-            Ok(time) => values.push(nanos(known, time.nanos(), "measured")),
+        match cost.value(known) {
+            Ok(value) => values.push(value),
             Err(e) => {
-                return fail(key, format!("`costs.{key}`: {e}"), "a time, as \"12.5ns\"".into());
+                let help = COSTS.key(known).map(legal).unwrap_or_default();
+                return fail(key, format!("`costs.{key}`: {e}"), help);
             }
         }
     }
@@ -114,9 +155,32 @@ mod tests {
         assert!(e.message.contains("p.toml:1: `smt_permille` is 1500"), "{e:?}");
         let e = error("[costs]\natomic = \"5 parsecs\"\n");
         assert!(e.message.contains("p.toml:2: `costs.atomic`"), "{e:?}");
+        let e = error("[costs]\natomic = { p50 = \"5ns\", p99 = \"6ns\" }\n");
+        assert!(e.message.contains("`costs.atomic`: this cost does not vary"), "{e:?}");
+        let e = error("[costs]\nipi = { p50 = \"5us\", p99 = \"4us\" }\n");
+        assert!(
+            e.message.contains("p.toml:2: `costs.ipi`: ") && e.message.contains("`p99`"),
+            "{e:?}"
+        );
+        let e = error("[costs]\nipi = { p50 = \"5us\", p98 = \"6us\", p99 = \"7us\" }\n");
+        assert!(e.message.contains("p98"), "{e:?}");
+        let e = error("[costs]\nipi = { p50 = \"5us\" }\n");
+        assert!(e.message.contains("p99"), "{e:?}");
         let e = error("\n\nmhz = 5\n");
         assert!(e.message.starts_with("p.toml:3: "), "{e:?}");
         assert!(load("/no/such.toml").unwrap_err().help.contains("overspin calibrate"));
+    }
+
+    #[test]
+    fn a_cost_that_varies_is_the_scenarios() {
+        let text =
+            "[costs]\nipi = { p50 = \"5us\", p99 = \"40us\", max = \"1ms\" }\ntimer = \"2us\"\n";
+        let machine = parse("p.toml", text).unwrap();
+        let us = Picos::us;
+        let ipi = Quantiles { max: Some(us(1000)), ..Quantiles::new(us(5), us(40)) };
+        assert_eq!(machine.costs().ipi, ipi.into());
+        assert_eq!((machine.cost("ipi"), machine.costs().timer), (us(5), us(2).into()));
+        assert_eq!(machine.costs().hypercall, DEFAULT.costs().hypercall);
     }
 
     #[test]

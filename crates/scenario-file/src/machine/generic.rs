@@ -39,6 +39,7 @@ pub(super) const MACHINE: Machine = Machine {
             .assumed(200.0, 2000.0),
         nanos("ipi", 1000.0, ORDER).assumed(500.0, 3000.0),
         nanos("timer", 0.0, "chosen: idle pCPUs poll, as with Linux's idle=poll").chosen(),
+        nanos("host_timer", 0.0, "chosen: timers are exact").chosen(),
         nanos("interrupt", 1000.0, ORDER).assumed(200.0, 3000.0),
         nanos(
             "migration",

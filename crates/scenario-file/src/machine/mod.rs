@@ -20,7 +20,7 @@ pub use reference::{comparison, tables};
 
 use crate::cost_keys;
 use overspin_scenario::keys::with_defaults;
-use overspin_scenario::{Costs, Picos, Tree};
+use overspin_scenario::{Costs, Picos, Quantiles, Tree, Value as Data, Varying, tree};
 
 /// All machines. The first is the default; it has the values that others leave out.
 pub const MACHINES: &[Machine] = &[
@@ -75,6 +75,8 @@ pub struct Value {
     pub unit: Unit,
     /// How it is known.
     pub basis: Basis,
+    /// The quantiles of a cost that varies; `amount` is then the median.
+    pub varies: Option<Quantiles>,
 }
 
 /// The unit of a [`Value`].
@@ -120,17 +122,23 @@ pub enum Basis {
 
 /// A value in cycles, with its source.
 const fn cycles(key: &'static str, amount: f64, source: &'static str) -> Value {
-    Value { key, amount, unit: Unit::Cycles, basis: Basis::Source(source) }
+    Value { key, amount, unit: Unit::Cycles, basis: Basis::Source(source), varies: None }
 }
 
 /// A value in nanoseconds, with its source.
 const fn nanos(key: &'static str, amount: f64, source: &'static str) -> Value {
-    Value { key, amount, unit: Unit::Nanos, basis: Basis::Source(source) }
+    Value { key, amount, unit: Unit::Nanos, basis: Basis::Source(source), varies: None }
 }
 
 /// Speed of a thread beside a busy sibling, with its source.
 const fn smt(amount: f64, source: &'static str) -> Value {
-    Value { key: "smt_permille", amount, unit: Unit::Permille, basis: Basis::Source(source) }
+    Value {
+        key: "smt_permille",
+        amount,
+        unit: Unit::Permille,
+        basis: Basis::Source(source),
+        varies: None,
+    }
 }
 
 impl Value {
@@ -174,10 +182,18 @@ impl Machine {
         self.values.iter().find(|v| v.key == key)
     }
 
-    /// The cost of `key` of `[host.costs]` here; 0 if no machine has it, which a test rules out.
+    /// The cost of `key` of `[host.costs]` here, the median of one that varies; 0 if no machine has it, which a test rules
+    /// out.
     #[must_use]
     pub fn cost(&self, key: &str) -> Picos {
         self.value(key).and_then(|(v, of)| v.time(v.amount, of.mhz)).unwrap_or_default()
+    }
+
+    /// The cost of `key` of `[host.costs]` here.
+    #[must_use]
+    pub fn varying(&self, key: &str) -> Varying {
+        let quantiles = self.value(key).and_then(|(v, _)| v.varies);
+        quantiles.map_or_else(|| self.cost(key).into(), Varying::Drawn)
     }
 
     /// The least and the largest plausible value of a cost that is assumed, not published, for this machine;
@@ -198,8 +214,16 @@ impl Machine {
     /// All costs.
     #[must_use]
     pub fn costs(&self) -> Costs {
-        let costs = cost_keys().map(|key| (key.to_owned(), self.cost(key).0.into()));
+        let costs = cost_keys().map(|key| (key.to_owned(), data(self.varying(key))));
         with_defaults(costs.collect::<Tree>().into())
+    }
+}
+
+/// A cost as data.
+pub(crate) fn data(cost: Varying) -> Data {
+    match cost {
+        Varying::Always(time) => time.0.into(),
+        Varying::Drawn(quantiles) => tree(&quantiles).into(),
     }
 }
 

@@ -58,9 +58,7 @@ impl Guest {
             Some((_, Sleeper::Vcpu(sleeper))) => engine.kick(&engine.vcpus[sleeper as usize]),
             Some((_, Sleeper::Task(task))) => self.unpark(engine, Some(task)),
             // The hypercall finds no sleeper, and takes its time all the same.
-            None if engine.user_task().is_none() => {
-                engine.burn(engine.scenario.host.costs.hypercall)
-            }
+            None if engine.user_task().is_none() => engine.burn(engine.costs.hypercall.next()),
             None => self.unpark(engine, None),
         }
     }
@@ -70,7 +68,7 @@ impl Guest {
     fn system_call(&self, engine: &Engine, does: impl FnOnce()) {
         let task = engine.cpu().task.get();
         task.mode.set(Mode::Kernel);
-        engine.burn(engine.scenario.host.costs.hypercall);
+        engine.burn(engine.costs.hypercall.next());
         does();
         self.schedule_if_needed(engine);
         task.mode.set(Mode::User);

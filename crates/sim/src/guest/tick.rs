@@ -27,7 +27,7 @@ impl Guest {
         let sleeper = queue.sleepers.borrow().peek().map_or(Picos::MAX, |s| s.0.until);
         let at = queue.next_tick.get().min(sleeper);
         if v.irqs.timer.due() != at {
-            engine.burn(engine.scenario.host.costs.hypercall);
+            engine.burn(engine.costs.hypercall.next());
             engine.set_guest_timer(engine.cpu(), at);
         }
     }

@@ -7,8 +7,8 @@ use crate::common::{
 use crate::conservation::{as_a_vcpu, domain_of, number_of_task};
 use overspin_host::{Moment, SleepEvent, VcpuState};
 use overspin_scenario::{
-    Cause, Change, Event, MS, NS, Outcome, PauseLoopExiting, Picos, Scenario, US, WaitCauses, Why,
-    Workloads,
+    Cause, Change, Event, MS, NS, Outcome, PauseLoopExiting, Picos, Scenario, US, Varying,
+    WaitCauses, Why, Workloads,
 };
 use overspin_workload::{LockLoop, Mode};
 use std::collections::HashMap;
@@ -74,6 +74,7 @@ fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, D
     let vcpus = scenario.domains.iter().map(|d| d.vcpus as usize).sum();
     let mut woken = vec![None; vcpus];
     let mut on = vec![false; vcpus];
+    let mut runs = vec![None; vcpus];
     let mut changes = Vec::new();
     for (at, event) in trace {
         match *event {
@@ -92,11 +93,21 @@ fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, D
                     on[v as usize] = true;
                     let costs = &scenario.host.costs;
                     let forced = match why {
-                        None | Some(Why::Yield | Why::PauseLoop) => Picos::ZERO,
+                        None | Some(Why::Yield | Why::PauseLoop) => Picos::ZERO.into(),
                         Some(_) => costs.preemption,
                     };
-                    changes.push((*at + costs.context_switch + forced, v, Doing::Runs));
+                    runs[v as usize] = match (costs.context_switch, forced) {
+                        (Varying::Always(switch), Varying::Always(forced)) => {
+                            Some(*at + switch + forced)
+                        }
+                        _ => None,
+                    };
                 }
+            }
+            Moment::Runs { vcpu, .. } => {
+                let expected = runs[vcpu as usize].unwrap_or(*at);
+                assert_eq!(*at, expected, "when vCPU {vcpu} has been switched to");
+                changes.push((*at, vcpu, Doing::Runs));
             }
             Moment::Wake { vcpu, runnable: true, .. } => {
                 woken[vcpu as usize] = Some(*at);

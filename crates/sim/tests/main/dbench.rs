@@ -24,7 +24,7 @@ pub fn small(clients: u32) -> Dbench {
 
 fn of(vcpus: u32, work: Dbench) -> Scenario {
     let mut host = host(vcpus, "null");
-    (host.costs.context_switch, host.costs.hypercall) = (Picos::ZERO, Picos::ZERO);
+    (host.costs.context_switch, host.costs.hypercall) = (Picos::ZERO.into(), Picos::ZERO.into());
     let kernel = Kernel { vmstat: Some(MS), ..Kernel::default() };
     let guest = domain(vcpus, "qspinlock-tas", work);
     let guest = overspin_scenario::Domain { kernel, ..guest };

@@ -111,7 +111,7 @@ fn impossible_costs() {
     assert!(refused.starts_with(&range("spin_iteration", "0", "1ps")), "{refused}");
     let refused = message(|s| s.host.costs.migration = 2 * SEC);
     assert!(refused.starts_with(&range("migration", "2s", "0")), "{refused}");
-    let refused = message(|s| s.host.costs.context_switch = Picos::MAX);
+    let refused = message(|s| s.host.costs.context_switch = Picos::MAX.into());
     assert!(
         refused.starts_with(&range("context_switch", "18446744073709551615ps", "0")),
         "{refused}"
@@ -238,9 +238,8 @@ fn the_largest_legal_values_do_not_overflow() {
         for cost in [&mut c.cache_hit, &mut c.atomic, &mut c.cross_core, &mut c.spin_iteration] {
             *cost = SEC;
         }
-        for cost in [&mut c.migration, &mut c.interrupt, &mut c.ipi, &mut c.hypercall] {
-            *cost = SEC;
-        }
+        (c.migration, c.interrupt) = (SEC, SEC);
+        (c.ipi, c.hypercall, c.host_timer) = (SEC.into(), SEC.into(), SEC.into());
         let mut guests =
             vec![domain(2, lock.name, loops.clone()), domain(2, lock.name, burns.clone())];
         guests[0].spin_budget = Some(u32::MAX);

@@ -322,6 +322,7 @@ fn latest(outcome: &Outcome) -> Picos {
 #[test]
 fn a_timer_that_ends_on_an_idle_pcpu_is_late() {
     let with = |timer: Picos, hogs: u32| {
+        let timer = timer.into();
         let costs = Costs { timer, ..Costs::default() };
         let host = Host { costs, ..host(2, "credit") };
         let mut domains = vec![tickless(2, "ticket", sleepers())];

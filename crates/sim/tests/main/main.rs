@@ -6,6 +6,7 @@ mod callers_stack;
 mod closed_forms;
 mod common;
 mod conservation;
+mod costs;
 mod dbench;
 mod deadlock;
 mod determinism;

@@ -3,8 +3,8 @@
 use crate::common::{domain, hog, host, lock_loop, near, run, scenario, tickless, traced};
 use overspin_host::Moment;
 use overspin_scenario::{
-    Change, Domain, Event, Host, MS, Noise, NoisePlacement, Outcome, Picos, Pool, SEC, Scenario,
-    Settings, US,
+    Change, Costs, CpuNoise, Domain, Event, Host, MS, NS, Noise, NoisePlacement, Outcome, Picos,
+    Pool, Quantiles, SEC, Scenario, Settings, US,
 };
 use overspin_workload::BurnWait;
 
@@ -12,6 +12,18 @@ use overspin_workload::BurnWait;
 fn sleeper() -> Domain {
     let workload = BurnWait { burn: US, wait: 100 * SEC, ..BurnWait::default() };
     tickless(1, "ticket", workload)
+}
+
+/// A machine on which a thread that sleeps and wakes uses next to no time for that.
+fn costs_of_nothing() -> Costs {
+    let none = Picos::ZERO;
+    Costs {
+        context_switch: none.into(),
+        hypercall: none.into(),
+        ipi: none.into(),
+        interrupt: none,
+        ..Costs::default()
+    }
 }
 
 fn noisy(pcpus: u32, scheduler: &str, noise: Noise) -> Host {
@@ -31,7 +43,7 @@ fn acquisitions(outcome: &Outcome) -> Vec<u64> {
 
 #[test]
 fn threads_wake_as_often_and_run_as_long_as_asked() {
-    let noise = Noise { every: 10 * MS, length: 100 * US, ..Noise::default() };
+    let noise = Noise { every: 10 * MS, length: (100 * US).into(), ..Noise::default() };
     let outcome = run(&scenario(noisy(4, "credit", noise), vec![sleeper()], 20 * SEC), 1);
     let of = outcome.noise.expect("a noisy host");
     // 4 threads, 20 s, cycles of 10.1 ms: 7921 wake-ups. Run and wait times are exponential, so their standard
@@ -42,6 +54,47 @@ fn threads_wake_as_often_and_run_as_long_as_asked() {
     let each = of.running / of.wakes;
     assert!((96 * US..118 * US).contains(&each), "{each} ps each time");
     assert_eq!(outcome.domains.len(), 1, "noise is not listed among the domains");
+}
+
+/// Real noise sits on one CPU, and few of its interruptions are long.
+#[test]
+fn noise_of_one_pcpu_has_the_quantiles_of_its_table() {
+    let length = Quantiles { max: Some(2 * MS), ..Quantiles::new(20 * US, MS) };
+    let one = CpuNoise { cpus: vec![1], every: 5 * MS, length: length.into() };
+    let noise =
+        Noise { each: vec![one], every: 500 * MS, length: (10 * US).into(), ..Noise::default() };
+    let host = Host { costs: costs_of_nothing(), ..noisy(2, "credit", noise) };
+    let (_, trace) = traced(&scenario(host, vec![sleeper()], 40 * SEC), 1);
+    // vCPU 0 is the guest's; each pCPU's noise is a domain of its own after it.
+    let mut began = [Picos::ZERO; 2];
+    let mut lengths = [const { Vec::new() }; 2];
+    for (at, moment) in trace {
+        match moment {
+            Moment::Runs { vcpu: v @ 1.., pcpu } => {
+                assert_eq!(pcpu, v - 1);
+                began[pcpu as usize] = at;
+            }
+            Moment::Switch { pcpu, prev: Some(1..), .. } => {
+                lengths[pcpu as usize].push(at - began[pcpu as usize]);
+            }
+            _ => {}
+        }
+    }
+    // 80 and nearly 8,000 wake-ups; their standard errors are the roots.
+    let [few, mut many] = lengths;
+    assert!((50..110).contains(&few.len()), "{}", few.len());
+    assert!((7_500..8_000).contains(&many.len()), "{}", many.len());
+    // Half of the times are the median; its kernel needs some microseconds on top, always the same.
+    many.sort_unstable();
+    let kernel = many[many.len() / 4] - 20 * US;
+    assert!(kernel < 10 * US, "{kernel}");
+    let longer = |than: Picos| {
+        let longer = many.iter().filter(|time| **time > than + kernel + NS).count();
+        longer as f64 / many.len() as f64
+    };
+    assert!((longer(20 * US) - 0.5).abs() < 0.03, "{}", longer(20 * US));
+    assert!((longer(MS) - 0.01).abs() < 0.004, "{}", longer(MS));
+    assert_eq!(longer(2 * MS), 0.0);
 }
 
 #[test]

@@ -20,9 +20,9 @@ const SERVICE: Picos = MS;
 /// a millionth of an item.
 fn free() -> Costs {
     Costs {
-        context_switch: Picos::ZERO,
-        hypercall: Picos::ZERO,
-        ipi: Picos::ZERO,
+        context_switch: Picos::ZERO.into(),
+        hypercall: Picos::ZERO.into(),
+        ipi: Picos::ZERO.into(),
         interrupt: Picos::ZERO,
         migration: Picos::ZERO,
         atomic: Picos::ZERO,
@@ -39,6 +39,7 @@ fn wait(runs: u64, quantum: Picos, service: Distribution, permille: u64) -> (f64
         wait: (u64::from(SOURCES) * 1000 - permille) * SERVICE / permille,
         count: 0,
         burn_distribution: service,
+        burn_quantiles: None,
         wait_distribution: Distribution::Exponential,
     };
     let kernel =

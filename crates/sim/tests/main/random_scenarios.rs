@@ -7,7 +7,7 @@ use overspin_host::Refused;
 use overspin_scenario::{
     Change, Costs, DirectedYieldRules, Domain, Ending, Event, HaltPolling, Host, Kernel, MS, NS,
     Noise, NoisePlacement, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, Pool,
-    Preemption, PreemptionNotification, Scenario, Settings, US, Workloads,
+    Preemption, PreemptionNotification, Quantiles, Scenario, Settings, US, Varying, Workloads,
 };
 use overspin_workload::{BurnWait, Distribution, LockLoop, Mode};
 use proptest::prelude::*;
@@ -50,6 +50,8 @@ fn workload() -> impl Strategy<Value = Workloads> {
                     wait,
                     count,
                     burn_distribution,
+                    // One in five is drawn from quantiles.
+                    burn_quantiles: (count % 5 == 3).then(|| Quantiles::new(burn, 4 * burn)),
                     wait_distribution,
                 })
             });
@@ -78,16 +80,28 @@ fn guest() -> impl Strategy<Value = Domain> {
         })
 }
 
-/// Costs, some of them zero.
+/// A cost that varies half of the time.
+fn varying(cost: Picos, varies: bool) -> Varying {
+    let long = Quantiles::new(cost, 3 * cost + NS);
+    if varies { long.into() } else { cost.into() }
+}
+
+/// Costs, some of them zero, some of them different each time.
 fn costs() -> impl Strategy<Value = Costs> {
     let small = || prop_oneof![Just(Picos::ZERO), times(NS..3 * US)];
     (
         (times(Picos(100)..NS), times(NS..100 * NS)),
         (small(), small(), small(), small()),
         (small(), small(), small()),
+        any::<[bool; 3]>(),
     )
         .prop_map(
-            |((cache_hit, spin_iteration), (line, switch, call, ipi), (fence, irq, cold))| {
+            |(
+                (cache_hit, spin_iteration),
+                (line, switch, call, ipi),
+                (fence, irq, cold),
+                [varies, call_varies, late],
+            )| {
                 let machine = Costs {
                     cache_hit,
                     atomic: fence,
@@ -99,13 +113,14 @@ fn costs() -> impl Strategy<Value = Costs> {
                     ..Costs::default()
                 };
                 Costs {
-                    context_switch: switch,
-                    preemption: call,
-                    hypercall: call,
+                    context_switch: varying(switch, varies),
+                    preemption: varying(call, call_varies),
+                    hypercall: varying(call, call_varies),
                     pause_loop_exit: call,
                     yield_to: switch,
-                    ipi,
-                    timer: cold,
+                    ipi: varying(ipi, varies),
+                    timer: varying(cold, varies),
+                    host_timer: varying(if late { irq } else { Picos::ZERO }, late),
                     interrupt: irq,
                     migration: cold * 10,
                     ..machine
@@ -139,11 +154,11 @@ fn exits() -> impl Strategy<Value = Option<PauseLoopExiting>> {
 
 fn noise() -> impl Strategy<Value = Noise> {
     let placement = prop_oneof![Just(NoisePlacement::PerCpu), Just(NoisePlacement::Anywhere)];
-    (placement, times(US..5 * MS), times(NS..MS), 0..6_u32, 1..1000_u32).prop_map(
-        |(placement, every, length, vcpus, weight)| Noise {
+    (placement, times(US..5 * MS), times(NS..MS), 0..6_u32, 1..1000_u32, any::<bool>()).prop_map(
+        |(placement, every, length, vcpus, weight, varies)| Noise {
             placement,
             every,
-            length,
+            length: varying(length, varies),
             vcpus,
             weight,
             ..Noise::default()

@@ -12,9 +12,9 @@ fn free(pcpus: u32) -> Host {
     let costs = Costs {
         atomic: Picos::ZERO,
         fence: Picos::ZERO,
-        context_switch: Picos::ZERO,
-        hypercall: Picos::ZERO,
-        ipi: Picos::ZERO,
+        context_switch: Picos::ZERO.into(),
+        hypercall: Picos::ZERO.into(),
+        ipi: Picos::ZERO.into(),
         interrupt: Picos::ZERO,
         ..Costs::default()
     };
