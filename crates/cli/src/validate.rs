@@ -87,7 +87,7 @@ pub(crate) fn validate(args: &ValidateArgs, global: &Global) -> Result<Verdict, 
     Plan::new(&settings, &[]).map_err(failure)?;
     let (sets, told) = match args.dry_run {
         true => (Vec::new(), String::new()),
-        false => machine(args, global.quiet)?,
+        false => machine(args, settings.pcpus, global.quiet)?,
     };
     let Worlds { usable, refused, notes } = worlds(args, &asked, &settings, &sets, told)?;
     let plan = Plan::new(&settings, &usable).map_err(failure)?;
@@ -157,7 +157,7 @@ const NAME_A_MACHINE: &str =
     "name a machine with --machine, or allow this process to choose its CPUs";
 
 /// What the simulator is told of this machine, as `--set` arguments, and the same in words.
-fn machine(args: &ValidateArgs, quiet: bool) -> Result<(Vec<String>, String), Failure> {
+fn machine(args: &ValidateArgs, pcpus: u32, quiet: bool) -> Result<(Vec<String>, String), Failure> {
     if let Some(name) = &args.machine {
         let sets = vec![format!("host.machine={name}")];
         return Ok((sets, format!("The simulator has the costs of the machine `{name}`.")));
@@ -178,7 +178,7 @@ fn machine(args: &ValidateArgs, quiet: bool) -> Result<(Vec<String>, String), Fa
     let noise = overspin_native::measure::noise(&noise, None)
         .map_err(|e| Failure::environment(e.to_string(), NAME_A_MACHINE))?;
     let mut sets = calibrate::settings(&found);
-    sets.extend(measure::noise_settings(&noise));
+    sets.extend(measure::noise_settings(&noise, pcpus));
     let words = format!(
         "The simulator has the costs and the noise of this machine, just measured: {}.",
         sets.join(", ")

@@ -61,7 +61,7 @@ mod world;
 mod alone;
 mod costs;
 
-pub use costs::HvCosts;
+pub use costs::{HvCosts, Singles};
 pub use world::Hv;
 
 extern crate alloc;

@@ -4,11 +4,14 @@ mod guests;
 mod profile;
 mod record;
 mod report;
+mod varying;
 
 pub use guests::GUESTS;
+pub(crate) use guests::of_guests;
 pub use profile::{profile, settings};
 pub use record::record;
 pub use report::report;
+pub(crate) use varying::{FEWEST, MANY, Singles, costs, rounded, text, varying};
 
 use overspin_native::calibrate::{Calibration, Quantity, Series};
 
@@ -108,6 +111,7 @@ pub fn told(quantity: Quantity) -> QuantityInfo {
         Quantity::Wake => other("wake", "ns", "wake-up of a thread on another CPU"),
         Quantity::Timer => other("sleep", "ns", "lateness of a sleep of 1 ms"),
         Quantity::IdleTimer => cost("timer", "its part beyond a wake-up"),
+        Quantity::HostTimer => cost("host_timer", "lateness of a timer on a busy CPU"),
         Quantity::SmtPermille => QuantityInfo {
             words: "speed beside a busy sibling".into(),
             place: "smt_permille".into(),

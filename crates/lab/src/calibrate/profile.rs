@@ -1,8 +1,9 @@
 //! A calibration as a machine profile: a TOML file that `host.machine` can name.
 
-use super::{Median, found, why_not};
+use super::{Median, found, text, varying, why_not};
 use overspin_native::calibrate::Calibration;
 use overspin_runs::scenario_file::cost_keys;
+use overspin_scenario::{Picos, Varying};
 use overspin_scenario_file::machine::DEFAULT;
 use std::fmt::Write as _;
 
@@ -49,11 +50,11 @@ pub fn profile(calibration: &Calibration) -> String {
     };
     let _ = writeln!(out, "\n[costs]");
     for key in cost_keys() {
-        let _ = match value(key) {
-            Some((ns, (interval, n))) => {
-                writeln!(out, "# {interval} ns, {n} samples\n{key} = \"{}ps\"", (ns * 1e3).round())
+        let _ = match (value(key), cost(calibration, key)) {
+            (Some((_, (interval, n))), Some(cost)) => {
+                writeln!(out, "# {interval} ns, {n} samples\n{key} = {}", text(cost))
             }
-            None => writeln!(
+            _ => writeln!(
                 out,
                 "# {}; as on {}:\n# {key} = \"{}ps\"",
                 why_not(calibration, key),
@@ -68,9 +69,18 @@ pub fn profile(calibration: &Calibration) -> String {
 /// The costs that were measured, as `--set` arguments. Those that were not are the scenario's machine's.
 #[must_use]
 pub fn settings(calibration: &Calibration) -> Vec<String> {
-    let value = |key: &str| Some(Median::of(&found(calibration, key)?.samples)?.value);
-    let cost = |key: &str| Some(format!("host.costs.{key}={:.0}ps", (value(key)? * 1e3).round()));
-    cost_keys().filter_map(cost).collect()
+    let set = |key: &str| Some(format!("host.costs.{key}={}", text(cost(calibration, key)?)));
+    cost_keys().filter_map(set).collect()
+}
+
+/// The cost of a key, if it was measured.
+fn cost(calibration: &Calibration, key: &str) -> Option<Varying> {
+    let of = found(calibration, key)?;
+    let ns = Median::of(&of.samples)?.value;
+    Some(match of.singles.is_empty() {
+        true => Picos((ns * 1e3).round() as u64).into(),
+        false => varying(ns, &of.singles),
+    })
 }
 
 #[cfg(test)]
@@ -81,7 +91,14 @@ mod tests {
 
     #[test]
     fn a_profile_is_a_machine_with_the_measured_values_and_the_defaults_of_the_rest() {
-        let series = |quantity, value: f64| Series { quantity, samples: vec![value; 7] };
+        let series = |quantity, value: f64| Series {
+            quantity,
+            samples: vec![value; 7],
+            singles: Vec::new(),
+        };
+        // 300 single switches, of which one in ten takes 4 us more.
+        let singles: Vec<f64> = (0..300).map(|i| if i % 10 == 0 { 4000.0 } else { 0.0 }).collect();
+        let switch = Series { singles, ..series(Quantity::ContextSwitch, 1230.0) };
         let calibration = Calibration {
             system: System {
                 cpu_model: Some("A \"quoted\" CPU".into()),
@@ -92,7 +109,7 @@ mod tests {
             },
             warnings: Vec::new(),
             cpus: vec![0, 1],
-            series: vec![series(Quantity::Atomic, 5.25), series(Quantity::ContextSwitch, 1234.5)],
+            series: vec![series(Quantity::Atomic, 5.25), switch],
             missing: vec![(Quantity::SmtPermille, "no siblings".into())],
             elapsed: std::time::Duration::from_secs(3),
         };
@@ -103,7 +120,8 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         let machine = overspin_scenario_file::machine::file::load(path.to_str().unwrap()).unwrap();
         assert_eq!(machine.cost("atomic").0, 5_250);
-        assert_eq!(machine.cost("context_switch").0, 1_234_500);
+        let Varying::Drawn(switch) = machine.costs().context_switch else { panic!("{text}") };
+        assert_eq!((switch.p50, switch.p95), (Picos(1_230_000), Some(Picos(5_230_000))));
         assert_eq!(machine.cost("hypercall"), DEFAULT.cost("hypercall"));
         assert_eq!(machine.smt_permille(), DEFAULT.smt_permille());
         assert!(machine.brief.contains("A \"quoted\" CPU"), "{}", machine.brief);

@@ -1,8 +1,10 @@
 //! The results of `overspin measure`: reports, tables for scenarios, and raw counts.
 
 mod record;
+mod table;
 
 pub use record::record;
+pub use table::{noise_settings, noise_table};
 
 use overspin_native::measure::{GapsByCause, Histogram, LONG_NS, Noise, SHORTEST_NS, Steal};
 use overspin_report::{Block, Grid, MOST_LINES, short};
@@ -26,27 +28,6 @@ const KINDS: [Kind; 3] = [
     ("taken", "no switch, 0.1 ms or longer: hypervisor or firmware", |n| &n.taken),
     ("short", "no switch, shorter: ticks, interrupts, exits", |n| &n.short),
 ];
-
-/// The threads of `[host.noise]` that make the measured gaps.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Threads {
-    /// Mean time asleep, in nanoseconds.
-    every_ns: f64,
-    /// Mean CPU time, in nanoseconds.
-    length_ns: f64,
-}
-
-impl Threads {
-    /// `None` if there was no gap.
-    fn of(noise: &Noise) -> Option<Self> {
-        Self::making(&noise.all(|n| &n.thread), noise)
-    }
-
-    fn making(gaps: &Histogram, noise: &Noise) -> Option<Self> {
-        let asleep = noise.watched_ns().saturating_sub(gaps.time_ns);
-        Some(Self { every_ns: asleep as f64 / gaps.count as f64, length_ns: gaps.mean_ns()? })
-    }
-}
 
 /// The report.
 #[must_use]
@@ -260,74 +241,6 @@ fn doubts(noise: &Noise) -> Vec<String> {
     doubts
 }
 
-/// Settings of `host.noise` that make as many gaps as other threads and the hypervisor below made here, of the same
-/// mean length: what a simulated host of this machine loses. Without a gap there is no noise.
-#[must_use]
-pub fn noise_settings(noise: &Noise) -> Vec<String> {
-    let mut gaps = noise.all(|n| &n.thread);
-    gaps.merge(&noise.all(|n| &n.taken));
-    match Threads::making(&gaps, noise) {
-        Some(t) => vec![
-            format!("host.noise.every={}", time(t.every_ns)),
-            format!("host.noise.length={}", time(t.length_ns)),
-        ],
-        None => vec!["host.noise.placement=none".into()],
-    }
-}
-
-/// A `[host.noise]` table that makes as many gaps, of the same mean length, as threads made here. Gaps that
-/// occupy no thread's place, such as interrupts, do not move a scheduler and are not in it.
-#[must_use]
-pub fn noise_table(noise: &Noise) -> String {
-    let mut out = String::new();
-    let gaps = noise.all(|n| &n.thread);
-    let variation = |h: &Histogram| h.variation().map_or_else(|| "-".into(), short);
-    // Writing to a String cannot fail, here and below.
-    let _ = writeln!(
-        out,
-        "# Measured by overspin {}: {}, Linux {}, {} CPUs, {} s each.",
-        env!("CARGO_PKG_VERSION"),
-        noise.system.cpu_model.as_deref().unwrap_or("unknown CPU"),
-        noise.system.kernel.as_deref().unwrap_or("(unknown)"),
-        noise.cpus.len(),
-        short(noise.duration_ns as f64 / 1e9),
-    );
-    let _ = writeln!(
-        out,
-        "# {} gaps of other threads. Coefficient of variation of lengths {}, of intervals {} (in a scenario: 1).",
-        gaps.count,
-        variation(&gaps),
-        variation(&noise.all(|n| &n.intervals)),
-    );
-    let _ = match Threads::of(noise) {
-        None => writeln!(out, "[host.noise]\nplacement = \"none\""),
-        Some(t) => writeln!(
-            out,
-            "[host.noise]\nplacement = \"per-cpu\"\nevery = \"{}\"\nlength = \"{}\"",
-            time(t.every_ns),
-            time(t.length_ns)
-        ),
-    };
-    out
-}
-
-/// A time with three significant digits, in the format of scenarios.
-fn time(ns: f64) -> String {
-    let (scale, unit) = match ns {
-        x if x >= 1e9 => (1e9, "s"),
-        x if x >= 1e6 => (1e6, "ms"),
-        x if x >= 1e3 => (1e3, "us"),
-        _ => (1.0, "ns"),
-    };
-    let value = ns / scale;
-    let digits = match value {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$}{unit}")
-}
-
 /// All counts as CSV: a line for each CPU, kind and length. `watched_ns` is the CPU's.
 #[must_use]
 pub fn noise_csv(noise: &Noise) -> String {
@@ -354,14 +267,14 @@ mod tests {
     use overspin_native::measure::{CpuNoise, System};
     use overspin_report::text;
 
-    fn histogram(lengths: &[u64]) -> Histogram {
+    pub(super) fn histogram(lengths: &[u64]) -> Histogram {
         let mut h = Histogram::default();
         lengths.iter().for_each(|ns| h.record(*ns));
         h
     }
 
     /// Two CPUs for a second. On the first, a thread took 30 and 50 us; on the second, one took 40 us.
-    fn sample() -> Noise {
+    pub(super) fn sample() -> Noise {
         let cpu = |cpu, thread: &[u64]| {
             let noted = GapsByCause {
                 watched_ns: 1_000_000_000,
@@ -390,24 +303,6 @@ mod tests {
             steal_step_ns: 10_000_000,
             cpus: vec![cpu(0, &[30_000, 50_000]), cpu(3, &[40_000])],
         }
-    }
-
-    #[test]
-    fn the_table_has_the_gaps_of_threads_only() {
-        // Three gaps in 2 s of CPU time: asleep for (2 s - 120 us) / 3, awake for 40 us.
-        let text = noise_table(&sample());
-        let table: toml::Table = text.parse().unwrap();
-        let table = &table["host"]["noise"];
-        assert_eq!(table["placement"].as_str(), Some("per-cpu"));
-        assert_eq!(table["every"].as_str(), Some("667ms"));
-        assert_eq!(table["length"].as_str(), Some("40.0us"));
-        for key in ["every", "length"] {
-            overspin_scenario::parse_time(table[key].as_str().unwrap()).unwrap();
-        }
-        let mut quiet = sample();
-        quiet.cpus.iter_mut().for_each(|c| c.noted.thread = Histogram::default());
-        let table: toml::Table = noise_table(&quiet).parse().unwrap();
-        assert_eq!(table["host"]["noise"]["placement"].as_str(), Some("none"));
     }
 
     #[test]
@@ -444,11 +339,5 @@ mod tests {
             "{shown}"
         );
         assert!(shown.contains("They do not agree: the hypervisor does not report"), "{shown}");
-    }
-
-    #[test]
-    fn times_have_three_digits() {
-        let shown = [12.345, 999.0, 1_500.0, 45_678.0, 162_600_000.0, 2.5e9].map(time);
-        assert_eq!(shown, ["12.3ns", "999ns", "1.50us", "45.7us", "163ms", "2.50s"]);
     }
 }

@@ -1,10 +1,12 @@
 //! What the simulator is told of a world's costs on this machine.
 
+use crate::calibrate::{self, Singles, of_guests, text, varying};
 use overspin_host::Refused;
-use overspin_hv::HvCosts;
+use overspin_native::calibrate::Cost;
 use overspin_native::measure::{KernelCosts, allowed_cpus};
 use overspin_report::short;
 use overspin_runs::catalog::AnyWorld;
+use overspin_scenario::Varying;
 use overspin_stats::Summary;
 
 /// Measurements, of which the medians count.
@@ -18,9 +20,6 @@ pub struct Costs {
     /// What they are, in a sentence; empty without any.
     pub words: String,
 }
-
-/// One measurement: keys of `[host.costs]` with nanoseconds.
-type Measurement = Vec<(&'static str, f64)>;
 
 /// Measures the costs of `world` on this many CPUs by programs of their own, which are no cases.
 ///
@@ -36,53 +35,55 @@ pub fn costs(world: AnyWorld, cpus: u32) -> Result<Costs, Refused> {
     Ok(summary(world.name(), &all))
 }
 
-fn of_hv(cpus: u32) -> Result<Measurement, Refused> {
-    let costs = HvCosts::measure(cpus)?;
-    let both = [
-        ("hypercall", Some(costs.hypercall_ns)),
-        ("context_switch", Some(costs.context_switch_ns)),
-        // A vCPU that is preempted exits, and enters again later, as in a hypercall.
-        ("preemption", Some(costs.hypercall_ns)),
-        ("ipi", costs.ipi_ns),
-        ("timer", costs.timer_ns),
-    ];
-    Ok(known(both))
+fn of_hv(cpus: u32) -> Result<Vec<Cost>, Refused> {
+    let mut all = of_guests(cpus)?;
+    // A vCPU that is preempted exits, and enters again later, as in a hypercall.
+    if let Some(call) = all.iter().find(|cost| cost.key == "hypercall") {
+        all.push(Cost { key: "preemption", ..call.clone() });
+    }
+    Ok(all)
 }
 
 /// The kernel is the hypervisor of threads: a system call is a hypercall.
-fn of_kernel(cpus: u32) -> Result<Measurement, Refused> {
+fn of_kernel(cpus: u32) -> Result<Vec<Cost>, Refused> {
     let measured = allowed_cpus()
         .and_then(|allowed| KernelCosts::measure(&allowed[..allowed.len().min(cpus as usize)]));
-    let costs = measured.map_err(|error| Refused::Machine {
+    let of = measured.map_err(|error| Refused::Machine {
         cause: format!("a thread cannot be kept to a CPU: {error}"),
         remedy: "allow this process to set its affinity (sched_setaffinity)".into(),
     })?;
-    let both = [
-        ("hypercall", Some(costs.call_ns)),
-        ("context_switch", Some(costs.context_switch_ns)),
-        ("ipi", costs.wake_ns),
-        ("timer", costs.timer_ns),
-    ];
-    Ok(known(both))
+    let single = Singles {
+        calls: &of.singles.calls,
+        rounds_here: &of.singles.rounds_here,
+        rounds_there: &of.singles.rounds_there,
+        sleeps: &of.singles.sleeps,
+        busy: &of.singles.busy,
+    };
+    let always = [of.call_ns, of.context_switch_ns, of.host_timer_ns];
+    Ok(calibrate::costs(always, [of.wake_ns, of.timer_ns], single))
 }
 
-fn known<const N: usize>(costs: [(&'static str, Option<f64>); N]) -> Measurement {
-    costs.into_iter().filter_map(|(key, ns)| Some((key, ns?))).collect()
-}
-
-fn summary(world: &str, all: &[Measurement]) -> Costs {
+fn summary(world: &str, all: &[Vec<Cost>]) -> Costs {
     let mut costs = Costs::default();
     let mut words = Vec::new();
-    let keys = all.first().map_or(&[][..], Vec::as_slice);
-    for (i, (key, _)) in keys.iter().enumerate() {
-        let column: Vec<f64> = all.iter().filter_map(|m| Some(m.get(i)?.1)).collect();
-        let Some(of) = Summary::of(&column) else { continue };
-        costs.sets.push(format!("host.costs.{key}={:.0}ns", of.median));
-        let [low, middle, high] = [of.min, of.median, of.max].map(|ns| short(ns / 1e3));
-        words.push(format!("{key} {middle} us ({low} to {high})"));
+    for Cost { key, .. } in all.first().map_or(&[][..], Vec::as_slice) {
+        let of: Vec<&Cost> = all.iter().flatten().filter(|cost| cost.key == *key).collect();
+        let medians: Vec<f64> = of.iter().map(|cost| cost.ns).collect();
+        let singles: Vec<f64> = of.iter().flat_map(|cost| &cost.singles).copied().collect();
+        let Some(summary) = Summary::of(&medians) else { continue };
+        let cost = varying(summary.median, &singles);
+        costs.sets.push(format!("host.costs.{key}={}", text(cost)));
+        let [low, middle, high] =
+            [summary.min, summary.median, summary.max].map(|ns| short(ns / 1e3));
+        let tail = match cost {
+            Varying::Always(_) => String::new(),
+            Varying::Drawn(quantiles) => format!("; p99 {}", short(quantiles.p99.nanos() / 1e3)),
+        };
+        words.push(format!("{key} {middle} us ({low} to {high}{tail})"));
     }
     costs.words = format!(
-        "Costs of `{world}` here, medians of {} measurements, least and greatest: {}.",
+        "Costs of `{world}` here, medians of {} measurements, least and greatest, and the 99th percentile of single \
+         ones: {}.",
         all.len(),
         words.join(", ")
     );
@@ -95,10 +96,11 @@ mod tests {
 
     #[test]
     fn the_median_counts() {
-        let of = |ns: f64| vec![("hypercall", ns), ("context_switch", 2.0 * ns)];
+        let cost = |key, ns| Cost { key, ns, singles: Vec::new() };
+        let of = |ns: f64| vec![cost("hypercall", ns), cost("context_switch", 2.0 * ns)];
         let costs = summary("hv", &[of(900.0), of(1000.0), of(5000.0)]);
-        assert_eq!(costs.sets, ["host.costs.hypercall=1000ns", "host.costs.context_switch=2000ns"]);
+        let sets = ["host.costs.hypercall=\"1us\"", "host.costs.context_switch=\"2us\""];
+        assert_eq!(costs.sets, sets);
         assert!(costs.words.contains("hypercall 1.00 us (0.900 to 5.00)"), "{}", costs.words);
-        assert_eq!(known([("a", Some(1.0)), ("b", None)]), [("a", 1.0)]);
     }
 }

@@ -14,14 +14,17 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::bench::{Lots, Warning, pin, warnings};
-use crate::measure::{GapsByCause, Histogram, NoisePlan, System, allowed_cpus, lateness, noise};
+use crate::measure::{
+    GapsByCause, Histogram, NoisePlan, System, allowed_cpus, busy_lateness, deviations, halves,
+    lateness, median, noise, without,
+};
 
 /// Pairs of CPUs that a round measures at most.
 const MOST_PAIRS: usize = 64;
 /// Length of a look at the noise, in each round.
 const NOISE: Duration = Duration::from_millis(100);
-/// Sleeps of a sample, and their length.
-const SLEEPS: usize = 5;
+/// Sleeps and timers of a sample, and their length.
+const SLEEPS: usize = 15;
 const SLEEP: Duration = Duration::from_millis(1);
 
 /// What is measured.
@@ -47,6 +50,8 @@ pub enum Quantity {
     Timer,
     /// What that takes beyond the wake-up of a thread on another CPU, nanoseconds.
     IdleTimer,
+    /// How late a timer ends on a busy CPU, nanoseconds.
+    HostTimer,
     /// Speed of a CPU beside a busy sibling, thousandths of its speed alone.
     SmtPermille,
     /// Speed of a CPU beside a busy one that shares no core with it, as far as the kernel tells, thousandths of its speed
@@ -60,8 +65,16 @@ pub enum Quantity {
     Other(&'static str),
 }
 
-/// Keys in `[host.costs]` with nanoseconds.
-pub type Costs = Vec<(&'static str, f64)>;
+/// A cost of another crate.
+#[derive(Clone, Debug)]
+pub struct Cost {
+    /// Its key in `[host.costs]`.
+    pub key: &'static str,
+    /// The median of a round, nanoseconds.
+    pub ns: f64,
+    /// By how much single occurrences are longer, nanoseconds.
+    pub singles: Vec<f64>,
+}
 
 /// A measurement that another crate adds: exits and kicks of a hypervisor.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +82,7 @@ pub struct Extra {
     /// The keys in `[host.costs]`.
     pub keys: &'static [&'static str],
     /// Makes one sample of each key that this machine has, in nanoseconds; the reason if it has none.
-    pub sample: fn() -> Result<Costs, String>,
+    pub sample: fn() -> Result<Vec<Cost>, String>,
 }
 
 /// The samples of a quantity.
@@ -79,6 +92,22 @@ pub struct Series {
     pub quantity: Quantity,
     /// One for each round that measured it.
     pub samples: Vec<f64>,
+    /// By how much single occurrences were longer than the median of their round, nanoseconds; empty where they are not
+    /// timed one by one.
+    pub singles: Vec<f64>,
+}
+
+/// What a round measured of a quantity.
+struct Sample {
+    quantity: Quantity,
+    value: f64,
+    singles: Vec<f64>,
+}
+
+impl From<(Quantity, f64)> for Sample {
+    fn from((quantity, value): (Quantity, f64)) -> Self {
+        Self { quantity, value, singles: Vec::new() }
+    }
 }
 
 /// The result.
@@ -99,7 +128,7 @@ pub struct Calibration {
 }
 
 /// A measurement of a round.
-type Job = Box<dyn Fn() -> io::Result<Vec<(Quantity, f64)>>>;
+type Job = Box<dyn Fn() -> io::Result<Vec<Sample>>>;
 
 /// The middle of the times of many equal pieces: the pieces in which another thread had the CPU do not move it.
 fn middle(mut times: Vec<f64>) -> f64 {
@@ -127,14 +156,17 @@ pub fn calibrate(
     let mut all_pairs = topology::pairs(&cpus);
     let mut extras = extras.to_vec();
     let mut series: Vec<Series> = Vec::new();
-    let mut add = |quantity: Quantity, sample: f64| {
+    let mut add = |Sample { quantity, value, singles }| {
         // A measurement that others disturbed throughout has no sample in this round.
-        if !sample.is_finite() {
+        if !value.is_finite() {
             return;
         }
         match series.iter_mut().find(|s| s.quantity == quantity) {
-            Some(s) => s.samples.push(sample),
-            None => series.push(Series { quantity, samples: vec![sample] }),
+            Some(s) => {
+                s.samples.push(value);
+                s.singles.extend(singles);
+            }
+            None => series.push(Series { quantity, samples: vec![value], singles }),
         }
     };
     let mut rounds = 0;
@@ -146,17 +178,19 @@ pub fn calibrate(
         let mut failed = Vec::new();
         for i in order {
             if let Some(job) = jobs.get(i) {
-                job()?.into_iter().for_each(|(quantity, sample)| add(quantity, sample));
+                job()?.into_iter().for_each(&mut add);
             } else if let Some((a, b, distance)) = pairs.get(i - jobs.len()) {
                 let ns = pairs::transfer(*a, *b)?;
-                add(Quantity::Transfer(*distance), ns);
-                add(Quantity::Between(*a as u32, *b as u32), ns);
+                add((Quantity::Transfer(*distance), ns).into());
+                add((Quantity::Between(*a as u32, *b as u32), ns).into());
             } else {
                 let extra = extras[i - jobs.len() - pairs.len()];
                 // Others have kept this thread to a CPU, and it may need two.
                 pin(&cpus)?;
                 match (extra.sample)() {
-                    Ok(all) => all.into_iter().for_each(|(key, ns)| add(Quantity::Other(key), ns)),
+                    Ok(all) => all.into_iter().for_each(|Cost { key, ns, singles }| {
+                        add(Sample { quantity: Quantity::Other(key), value: ns, singles });
+                    }),
                     Err(why) => failed.push((extra.keys, why)),
                 }
             }
@@ -185,21 +219,35 @@ pub fn calibrate(
 fn jobs(cpus: &[usize], missing: &mut Vec<(Quantity, String)>) -> Vec<Job> {
     let first = cpus[0];
     let mut jobs: Vec<Job> = vec![
-        Box::new(move || cpu::local(first)),
-        Box::new(move || Ok(vec![(Quantity::ContextSwitch, waking::switch(first)?)])),
+        Box::new(move || Ok(cpu::local(first)?.into_iter().map(Sample::from).collect())),
+        Box::new(move || {
+            let turns = waking::turns(first, first)?;
+            let singles = halves(&turns);
+            let value = waking::switch(&turns, first)?;
+            Ok(vec![Sample { quantity: Quantity::ContextSwitch, value, singles }])
+        }),
+        Box::new(move || {
+            let late = busy_lateness(first, SLEEP, SLEEPS)?;
+            let (value, singles) = (median(&late), deviations(&late));
+            Ok(vec![Sample { quantity: Quantity::HostTimer, value, singles }])
+        }),
     ];
     match cpus.get(1).copied() {
         Some(second) => jobs.push(Box::new(move || {
-            let (wake, late) = (waking::wake(first, second)?, lateness(first, SLEEP, SLEEPS)?);
+            let turns = waking::turns(first, second)?;
+            let (wake, late) = (waking::wake(&turns, first)?, lateness(first, SLEEP, SLEEPS)?);
+            let singles = without(deviations(&late), halves(&turns));
+            let late = median(&late);
+            let beyond = (late - wake).max(0.0);
             Ok(vec![
-                (Quantity::Wake, wake),
-                (Quantity::Timer, late),
-                (Quantity::IdleTimer, (late - wake).max(0.0)),
+                (Quantity::Wake, wake).into(),
+                (Quantity::Timer, late).into(),
+                Sample { quantity: Quantity::IdleTimer, value: beyond, singles },
             ])
         })),
         None => {
             jobs.push(Box::new(move || {
-                Ok(vec![(Quantity::Timer, lateness(first, SLEEP, SLEEPS)?)])
+                Ok(vec![(Quantity::Timer, median(&lateness(first, SLEEP, SLEEPS)?)).into()])
             }));
             for quantity in [Quantity::Wake, Quantity::IdleTimer] {
                 missing.push((quantity, "this process may use only one CPU".into()));
@@ -208,7 +256,9 @@ fn jobs(cpus: &[usize], missing: &mut Vec<(Quantity, String)>) -> Vec<Job> {
     }
     match topology::siblings(cpus) {
         Some((a, b)) => {
-            jobs.push(Box::new(move || Ok(vec![(Quantity::SmtPermille, cpu::beside(a, b)?)])));
+            jobs.push(Box::new(move || {
+                Ok(vec![(Quantity::SmtPermille, cpu::beside(a, b)?).into()])
+            }));
         }
         None => missing.push((
             Quantity::SmtPermille,
@@ -217,7 +267,9 @@ fn jobs(cpus: &[usize], missing: &mut Vec<(Quantity, String)>) -> Vec<Job> {
     }
     match topology::strangers(cpus) {
         Some((a, b)) => {
-            jobs.push(Box::new(move || Ok(vec![(Quantity::BesideBusy, cpu::beside(a, b)?)])));
+            jobs.push(Box::new(move || {
+                Ok(vec![(Quantity::BesideBusy, cpu::beside(a, b)?).into()])
+            }));
         }
         None => missing.push((Quantity::BesideBusy, "this process may use only one core".into())),
     }
@@ -235,7 +287,7 @@ fn jobs(cpus: &[usize], missing: &mut Vec<(Quantity, String)>) -> Vec<Job> {
             longest = longest.max(all.max_ns);
         }
         let share = 1e5 * lost as f64 / noise.watched_ns().max(1) as f64;
-        Ok(vec![(Quantity::Noise, share), (Quantity::Interruption, longest as f64)])
+        Ok(vec![(Quantity::Noise, share).into(), (Quantity::Interruption, longest as f64).into()])
     }));
     jobs
 }
@@ -257,6 +309,13 @@ mod tests {
         }
         // A turn has a load, a branch and a PAUSE: several cycles on every CPU.
         assert!(of(Quantity::SpinIteration).unwrap().samples.iter().all(|ns| *ns > 0.1));
+        let switch = of(Quantity::ContextSwitch).unwrap();
+        let middle = switch.singles.iter().filter(|ns| **ns <= 0.0).count();
+        assert!(
+            2 * middle >= switch.singles.len() && middle > 100,
+            "{middle} are not longer than the median"
+        );
+        assert_eq!(of(Quantity::HostTimer).unwrap().singles.len(), 3 * SLEEPS);
         let timer = of(Quantity::Timer).unwrap();
         assert!(timer.samples.iter().all(|ns| *ns >= 0.0), "a sleep never ends early: {timer:?}");
         for key in extra.keys {

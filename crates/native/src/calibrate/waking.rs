@@ -22,8 +22,8 @@ fn timed(turn: &mut impl FnMut() -> io::Result<()>) -> io::Result<f64> {
     Ok(began.elapsed().as_nanos() as f64)
 }
 
-/// Nanoseconds of a turn between two threads, each kept to its CPU: one writes to a pipe and sleeps on another.
-fn turns(a: usize, b: usize) -> io::Result<f64> {
+/// Nanoseconds of turns between two threads, each kept to its CPU: one writes to a pipe and sleeps on another.
+pub(super) fn turns(a: usize, b: usize) -> io::Result<Vec<f64>> {
     let ((mut here_from, there_to), (there_from, mut here_to)) = (pipe()?, pipe()?);
     pin(&[a])?;
     thread::scope(|scope| {
@@ -39,7 +39,7 @@ fn turns(a: usize, b: usize) -> io::Result<f64> {
         };
         let result = turn().and_then(|()| {
             let one = |_| timed(&mut turn);
-            Ok(middle((0..TURNS).map(one).collect::<io::Result<_>>()?))
+            (0..TURNS).map(one).collect()
         });
         // If this side failed, its ends close, and the other side ends too.
         drop((here_to, here_from));
@@ -60,14 +60,14 @@ fn calls(cpu: usize) -> io::Result<f64> {
 }
 
 /// A switch between two threads of one CPU, nanoseconds: half of a turn, less the system calls of that half.
-pub(super) fn switch(cpu: usize) -> io::Result<f64> {
-    let (turn, calls) = (turns(cpu, cpu)?, calls(cpu)?);
+pub(super) fn switch(turns: &[f64], cpu: usize) -> io::Result<f64> {
+    let (turn, calls) = (middle(turns.to_vec()), calls(cpu)?);
     Ok((turn / 2.0 - calls).max(0.0))
 }
 
 /// From a wake-up to the first instruction of the woken thread on another CPU, nanoseconds: half of a turn, less the
 /// read that follows it.
-pub(super) fn wake(a: usize, b: usize) -> io::Result<f64> {
-    let (turn, calls) = (turns(a, b)?, calls(a)?);
+pub(super) fn wake(turns: &[f64], cpu: usize) -> io::Result<f64> {
+    let (turn, calls) = (middle(turns.to_vec()), calls(cpu)?);
     Ok((turn / 2.0 - calls / 2.0).max(0.0))
 }
