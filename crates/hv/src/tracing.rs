@@ -144,3 +144,53 @@ impl Tracer {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    const OF: Tracer = Tracer { domain: 1, first: 4, vcpus: 2, locks: 1, tasks: 3 };
+
+    /// What becomes of moments, each a kind, a lock and a number, that vCPU 5 traced.
+    fn told(traced: &[(u8, u32, u32)]) -> Vec<Moment> {
+        let mut tracing = Tracing::new(Interest::ALL);
+        let ring: Vec<Traced> = traced
+            .iter()
+            .map(|(kind, lock, number)| {
+                let moment = Traced { at: AtomicU64::new(0), what: AtomicU64::new(0) };
+                moment.write(1, *kind, *lock, *number);
+                moment
+            })
+            .collect();
+        tracing.take(ring.iter(), 5, OF, Picos::us(1));
+        tracing.ready(Picos::MAX).into_iter().map(|timed| timed.moment).collect()
+    }
+
+    /// Task 2 of vCPU 5 waits for a lock that task 0 holds. The number of a task or vCPU in a ring is one higher.
+    #[test]
+    fn a_task_at_a_lock_is_the_one_that_its_vcpu_runs() {
+        let waits = kind::WAIT | kind::USER;
+        let runs = Moment::Task { vcpu: 5, task: Some(2) };
+        let what = LockEvent::Waits { holder: Some(0), releasing: false };
+        let task_waits = Moment::TaskLock { domain: 1, task: 2, lock: 0, what };
+        assert_eq!(told(&[(kind::TASK, 0, 3), (waits, 0, 1)]), [runs, task_waits]);
+        let vcpu_waits = Moment::LockWait { vcpu: 5, lock: 0, holder: Some(4), releasing: false };
+        assert_eq!(told(&[(kind::TASK, 0, 3), (kind::WAIT, 0, 1)]), [runs, vcpu_waits]);
+        let sleeps = Moment::TaskSleep { domain: 1, task: 0, what: SleepEvent::Begins };
+        assert_eq!(told(&[(kind::SLEEPS, 0, 1)]), [sleeps]);
+    }
+
+    #[test]
+    fn what_its_domain_does_not_have_is_left_out() {
+        let (idles, user) = (Moment::Task { vcpu: 5, task: None }, kind::USER);
+        assert_eq!(told(&[(kind::TASK, 0, 4)]), [idles], "there is no task 3");
+        assert_eq!(told(&[(kind::TASK, 0, 0), (kind::FREED | user, 0, 0)]), [idles]);
+        assert_eq!(told(&[(kind::WAKES, 0, 0), (kind::WAKES, 0, 4)]), []);
+        assert_eq!(told(&[(kind::WAIT, 0, 3), (kind::WAIT, 1, 0), (0, 0, 0), (user, 0, 0)]), []);
+        let runs = Moment::Task { vcpu: 5, task: Some(0) };
+        let nonsense =
+            [(kind::TASK, 0, 1), (kind::WAIT | user, 1, 0), (user | 77, 0, 1), (99, 0, 1)];
+        assert_eq!(told(&nonsense), [runs]);
+    }
+}
