@@ -82,11 +82,14 @@ impl Guest {
         account.set(account.get() + self.period);
         self.lock_queue(engine, v.index);
         engine.burn(self.domain.kernel.tick_work);
-        self.charge(engine, v);
         let queue = self.queue(v);
+        // As in Linux, before the tick looks at the slice: a slice that ends now waits for the next tick.
         if queue.resched.get() == Resched::Lazy {
             queue.resched.set(Resched::Now);
-        } else if self.eevdf.is_none()
+        }
+        self.charge(engine, v);
+        if queue.resched.get() != Resched::Now
+            && self.eevdf.is_none()
             && let Some(least) = queue.least()
             && task.vruntime.get() > least + self.domain.kernel.slice
         {
