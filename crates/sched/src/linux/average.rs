@@ -63,7 +63,12 @@ impl Average {
     /// The average up to `now`.
     pub fn get(&self, now: Nanos) -> i64 {
         let toward = if self.wants { ONE } else { 0 };
-        toward + ((i128::from(self.value - toward) * i128::from(decay(now - self.at))) >> 32) as i64
+        if self.value == toward {
+            return toward;
+        }
+        // 16 bits times 32 bits; what is left of the difference rounds down, so that it ends.
+        let left = ((self.value - toward).abs() * decay(now - self.at) as i64) >> 32;
+        if self.wants { ONE - left } else { left }
     }
 
     /// Notes whether the vCPU wants to run from `now` on.
