@@ -175,6 +175,7 @@ impl Scheduler for Sedf {
         if vcpu.deadline == Nanos::ZERO {
             vcpu.deadline = now + share.slice;
         }
+        let mut compensated = true;
         if now < vcpu.begin() {
             // It blocked in extra time; its next guaranteed time is still ahead.
         } else if now < vcpu.deadline {
@@ -188,13 +189,14 @@ impl Scheduler for Sedf {
             }
             vcpu.used = Nanos::ZERO;
         } else {
-            // A long block: a new period begins now.
+            // A long block: a new period begins now. Time lost before it is not compensated by this wake-up.
             vcpu.deadline = now + share.period;
             vcpu.used = Nanos::ZERO;
+            compensated = false;
         }
         let vcpu = &self.vcpus[v.index()];
         let (begin, lost, score) = (vcpu.begin(), vcpu.lost, vcpu.score[PENALTY]);
-        if lost > Nanos::ZERO {
+        if compensated && lost > Nanos::ZERO {
             self.enqueue_extra(home, PENALTY, v, 0);
         }
         if share.extratime {

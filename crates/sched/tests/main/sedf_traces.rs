@@ -123,6 +123,25 @@ fn a_long_block_begins_a_new_period() {
     assert_eq!(ran(&mut d)[1..], expected);
 }
 
+/// After a long block a vCPU does not queue for the compensation of an earlier short block (in sched_sedf.c the branch
+/// for long blocks adds it to the utilisation queue alone).
+#[test]
+fn a_long_block_ends_the_compensation_of_a_short_one() {
+    let (mut d, v) = hogs(&[guaranteed(Nanos::ms(20), Nanos::ms(10)), Params::default()]);
+    for (blocks, wakes) in [(14, 16), (18, 60)] {
+        d.run_to(START + Nanos::ms(blocks));
+        d.block(v[0]);
+        d.run_to(START + Nanos::ms(wakes));
+        d.unblock(v[0]);
+    }
+    d.run_to(START + Nanos::ms(90));
+    // It lost 6 ms at 14 and got 2 back from 16 on, when it blocks again. The new period at 60 gives it its slice, and
+    // the 4 ms that are left go to the other.
+    let expected =
+        [(14., 16., 1), (16., 18., 0), (18., 60., 1), (60., 70., 0), (70., 80., 1), (80., 90., 0)];
+    assert_eq!(ran(&mut d)[2..], expected);
+}
+
 #[test]
 fn weights_share_what_the_others_leave() {
     let (mut d, v) =
