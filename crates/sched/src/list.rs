@@ -27,6 +27,10 @@ impl List {
     pub(crate) fn head(&self) -> Option<u32> {
         some(self.head)
     }
+
+    pub(crate) fn tail(&self) -> Option<u32> {
+        some(self.tail)
+    }
 }
 
 /// The links of all elements of one kind.
@@ -52,6 +56,10 @@ impl Links {
 
     pub(crate) fn next(&self, x: u32) -> Option<u32> {
         some(self.of[x as usize].1)
+    }
+
+    pub(crate) fn previous(&self, x: u32) -> Option<u32> {
+        some(self.of[x as usize].0)
     }
 
     /// Inserts `x` before `before`, or at the end if `before` is None. `x` must be on no list.
@@ -91,6 +99,11 @@ impl Links {
     pub(crate) fn iter(&self, list: &List) -> impl Iterator<Item = u32> + '_ {
         core::iter::successors(list.head(), |x| self.next(*x))
     }
+
+    /// The elements of `list`, from the last to the first.
+    pub(crate) fn backwards(&self, list: &List) -> impl Iterator<Item = u32> + '_ {
+        core::iter::successors(list.tail(), |x| self.previous(*x))
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +121,7 @@ mod tests {
         links.insert_before(&mut list, 3, Some(1));
         let order = |links: &Links, list: &List| links.iter(list).collect::<Vec<_>>();
         assert_eq!(order(&links, &list), [2, 0, 3, 1]);
+        assert_eq!(links.backwards(&list).collect::<Vec<_>>(), [1, 3, 0, 2]);
         links.remove(&mut list, 2);
         links.remove(&mut list, 1);
         links.remove(&mut list, 0);

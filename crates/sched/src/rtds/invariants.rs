@@ -27,18 +27,21 @@ impl Rtds {
             if vcpu.left < Nanos::ZERO {
                 return fail("is below zero");
             }
-            let stale = vcpu.queued.is_some_and(|(l, d, _)| (l, d) != vcpu.priority());
-            if stale || vcpu.replenishes.is_some_and(|(_, d, _)| d != vcpu.deadline) {
+            if vcpu.queued.is_some_and(|(l, d, _)| (l, d) != vcpu.priority()) {
                 return fail("is queued in the wrong place");
             }
-            if vcpu.replenishes.is_some() != (waits || on) {
+            if self.deadline_links.is_linked(v.0) != (waits || on) {
                 return fail("waits for its deadline, or not, wrongly");
             }
         }
         let queued = self.vcpus.iter().filter(|v| v.queued.is_some()).count();
-        let replenishes = self.vcpus.iter().filter(|v| v.replenishes.is_some()).count();
-        if (queued, replenishes) != (self.run_queue.len(), self.replenishments.len()) {
-            return Err(format!("{queued} queued, {replenishes} to replenish: {self:?}"));
+        if queued != self.run_queue.len() {
+            return Err(format!("{queued} queued: {self:?}"));
+        }
+        let deadlines = self.deadline_links.iter(&self.replenishments);
+        let deadlines = deadlines.map(|x| self.vcpus[x as usize].deadline);
+        if !self.profile.as_is && !deadlines.is_sorted() {
+            return Err(format!("deadlines are out of order: {self:?}"));
         }
         match self.idle.iter().find(|p| machine.current(*p).is_some()) {
             Some(p) => Err(format!("{p:?} is busy and counts as idle")),

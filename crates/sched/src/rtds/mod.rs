@@ -17,7 +17,10 @@
 //! ```
 //!
 //! Every runnable or running vCPU is also in the replenishment queue, by deadline; the scheduler's
-//! only timer is set for its head.
+//! only timer is set for its head. vCPUs of one period share all deadlines, so ties are the rule. The
+//! timer refills vCPUs from the head on and puts them back from the last to the first, so equals take
+//! turns in being first. Put back in order, the last ones would starve while the others overbook the
+//! machine.
 //!
 //! Invariants: without extratime a vCPU never runs longer than its budget in one of its periods; one
 //! pCPU with Σ budget/period ≤ 1 gives each always-runnable vCPU its full budget before each
@@ -28,10 +31,9 @@
 //! Source: schedulers specification §5, after Xen's rt.c (4.7 and later; profile `rtds-4.5`: 4.5 and
 //! 4.6, which look for due deadlines in passes at most 1 ms apart instead of using a timer, and have
 //! no extratime). `as_is` follows the original in two points: a replenished vCPU with extratime
-//! preempts no other, and replenishment goes by level before deadline. Deviations: the replenishment
-//! queue keeps the level that a vCPU had when it was queued, where the original compares with the
-//! others' current levels; a wake-up of a depleted vCPU tells no pCPU, since it would have no effect;
-//! an idle pCPU of `rtds-4.5` looks every 1 ms, as a busy one does.
+//! preempts no other, and replenishment goes by level before deadline, so that it may come late.
+//! Deviations: a wake-up of a depleted vCPU tells no pCPU, since it would have no effect; an idle pCPU
+//! of `rtds-4.5` looks every 1 ms, as a busy one does.
 //!
 //! Files: `mod` (the passes and events), [`server`] (budgets and deadlines), [`queues`] (waiting vCPUs,
 //! and which pCPU is told), [`params`], [`invariants`] (what must always hold).
@@ -46,6 +48,7 @@ pub(crate) use params::{TODAY, V4_5};
 use crate::cpuset::CpuSet;
 use crate::error::SchedError;
 use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
+use crate::list::{Links, List};
 use crate::machine::Machine;
 use crate::params::Params;
 use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Whose};
@@ -70,8 +73,9 @@ struct Profile {
 /// The rtds scheduler. Made by name with [`make`](crate::make).
 ///
 /// Costs, for n runnable vCPUs: a pass is O(log n), or O(n log n) with affinities in the way; a
-/// wake-up is O(log n) if it finds an idle pCPU, else O(pCPUs); the timer costs the same for each
-/// vCPU that it replenishes. Queues allocate as they grow.
+/// wake-up is O(log n) if it finds an idle pCPU, else O(pCPUs), and O(vCPUs with later deadlines) in
+/// both cases; the timer costs the same for each vCPU that it replenishes. Queues allocate as they
+/// grow.
 #[derive(Debug)]
 pub struct Rtds {
     profile: Profile,
@@ -79,7 +83,8 @@ pub struct Rtds {
     domains: Vec<Server>,
     vcpus: Vec<Vcpu>,
     run_queue: BTreeSet<(Key, VcpuId)>,
-    replenishments: BTreeSet<(Key, VcpuId)>,
+    replenishments: List,
+    deadline_links: Links,
     arrivals: u64,
     /// The time to which the timer is set.
     timer: Option<Nanos>,
@@ -99,7 +104,8 @@ impl Rtds {
             domains: Vec::new(),
             vcpus: Vec::new(),
             run_queue: BTreeSet::new(),
-            replenishments: BTreeSet::new(),
+            replenishments: List::EMPTY,
+            deadline_links: Links::default(),
             arrivals: 0,
             timer: None,
             idle: CpuSet::empty(0),
@@ -160,6 +166,7 @@ impl Scheduler for Rtds {
 
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         self.vcpus.push(Vcpu::new(self.domains[cx.domain_of(v).index()]));
+        self.deadline_links.grow();
         let home = self.pick(cx, v);
         cx.set_home(v, home);
         self.vcpus[v.index()].update(cx.now());
@@ -216,6 +223,9 @@ impl Scheduler for Rtds {
         }
         if self.profile.polls {
             self.replenish(now);
+            for i in 0..self.replenished.len() {
+                self.await_deadline(self.replenished[i].0);
+            }
             self.replenished.clear();
         }
         let allowed = |v: &VcpuId| cx.affinity(*v).hard().contains(p);
@@ -269,6 +279,8 @@ impl Scheduler for Rtds {
             } else if vcpu.queued.is_some() && (depleted || !self.profile.as_is) {
                 self.tell(cx, v);
             }
+            // The last goes back first; see the module's documentation.
+            self.await_deadline(v);
         }
         self.arm(cx);
     }

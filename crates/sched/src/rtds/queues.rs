@@ -35,26 +35,35 @@ impl Rtds {
         core::mem::take(&mut vcpu.depleted)
     }
 
-    /// Puts `v` into the replenishment queue, at its new place if it is there already.
+    /// Puts `v` into the replenishment queue, at its new place if it is there already: behind all
+    /// earlier and equal deadlines. With `as_is` it goes before the first vCPU whose priority *now*
+    /// is lower. Levels change while vCPUs wait, so that queue need not be sorted. O(vCPUs that go
+    /// behind `v`), with `as_is` O(vCPUs that go before it).
     pub(super) fn await_deadline(&mut self, v: VcpuId) {
         self.forget_deadline(v);
-        let arrival = self.arrival();
-        let vcpu = &mut self.vcpus[v.index()];
-        let level = if self.profile.as_is { vcpu.level } else { 0 };
-        let key = (level, vcpu.deadline, arrival);
-        vcpu.replenishes = Some(key);
-        self.replenishments.insert((key, v));
+        let vcpu = |x: u32| &self.vcpus[x as usize];
+        let mut queue = self.replenishments;
+        let before = if self.profile.as_is {
+            let priority = vcpu(v.0).priority();
+            self.deadline_links.iter(&queue).find(|x| priority < vcpu(*x).priority())
+        } else {
+            let deadline = vcpu(v.0).deadline;
+            let later = |x: &u32| vcpu(*x).deadline > deadline;
+            self.deadline_links.backwards(&queue).take_while(later).last()
+        };
+        self.deadline_links.insert_before(&mut queue, v.0, before);
+        self.replenishments = queue;
     }
 
     pub(super) fn forget_deadline(&mut self, v: VcpuId) {
-        if let Some(key) = self.vcpus[v.index()].replenishes.take() {
-            self.replenishments.remove(&(key, v));
+        if self.deadline_links.is_linked(v.0) {
+            self.deadline_links.remove(&mut self.replenishments, v.0);
         }
     }
 
-    /// Sets the timer to the first deadline.
+    /// Sets the timer to the deadline of the first vCPU in the replenishment queue.
     pub(super) fn arm(&mut self, cx: &mut Context<'_>) {
-        let first = self.replenishments.first().map(|((_, deadline, _), _)| *deadline);
+        let first = self.replenishments.head().map(|x| self.vcpus[x as usize].deadline);
         if self.profile.polls || self.timer == first {
             return;
         }
@@ -90,18 +99,19 @@ impl Rtds {
         }
     }
 
-    /// Replenishes all vCPUs whose deadline has passed, and fills `replenished` in the order of
-    /// deadlines.
+    /// Replenishes all vCPUs at the head of the replenishment queue whose deadline has passed, and
+    /// moves them to `replenished`. The caller puts them back.
     pub(super) fn replenish(&mut self, now: Nanos) {
-        while let Some(&((_, deadline, _), v)) = self.replenishments.first()
-            && deadline <= now
+        while let Some(x) = self.replenishments.head()
+            && self.vcpus[x as usize].deadline <= now
         {
+            let v = VcpuId(x);
+            self.forget_deadline(v);
             let depleted = self.vcpus[v.index()].depleted;
             self.vcpus[v.index()].update(now);
             if self.dequeue(v) {
                 self.enqueue(v);
             }
-            self.await_deadline(v);
             self.replenished.push((v, depleted));
         }
     }

@@ -42,7 +42,7 @@ impl Server {
     }
 }
 
-/// Position in a queue: level, deadline, order of arrival.
+/// Position in the run queue: level, deadline, order of arrival.
 pub(super) type Key = (u32, Nanos, u64);
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,6 @@ pub(super) struct Vcpu {
     pub queued: Option<Key>,
     /// On the depleted list.
     pub depleted: bool,
-    pub replenishes: Option<Key>,
 }
 
 impl Vcpu {
@@ -70,7 +69,6 @@ impl Vcpu {
             burned: Nanos::ZERO,
             queued: None,
             depleted: false,
-            replenishes: None,
         }
     }
 

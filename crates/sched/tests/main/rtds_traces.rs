@@ -75,6 +75,50 @@ fn r4_replenished_extra_time_preempts_as_meant_but_not_as_is() {
     assert_eq!(run(true), [(0., 4., 0), (4., 16., 1), (16., 24., 0)]);
 }
 
+/// Five hogs with the default server, 4 ms of each 10 ms, on one pCPU. Ties are the rule: all
+/// deadlines are equal, and the guaranteed time of a period is enough for two and a half vCPUs.
+///
+/// In Xen the timer's handler puts each vCPU that it replenishes in front of a temporary list, and
+/// moves that list, from its front, to the replenishment queue. So the handler queues the waiting
+/// vCPUs in the order 0 to 4 at 10 ms, and 4 to 0 at 20 ms. The vCPU that runs over a deadline keeps
+/// its slice, and then loses the tie against the queue. At 20 ms vCPU 4 is first: it gets its first
+/// 4 ms, and from then on each vCPU has 4 ms in each 20 ms.
+#[test]
+fn vcpus_that_are_replenished_at_one_time_take_turns_in_being_first() {
+    for as_is in [false, true] {
+        let params = Params::default().with("as_is", ParamValue::Flag(as_is));
+        let mut d = Driver::new("rtds", &params, Topology::flat(1));
+        let hogs: [VcpuId; 5] = std::array::from_fn(|_| vcpu(&mut d, &Params::default()));
+        hogs.iter().for_each(|v| d.up(*v));
+        d.run_to(Nanos::ms(60));
+        let turns = [0, 1, 2, 0, 1, 4, 3, 2, 0, 1, 4, 3, 2, 0, 1];
+        let expected: Vec<_> = (0..15)
+            .map(|i| (4.0 * f64::from(i), 4.0 * f64::from(i + 1), turns[i as usize]))
+            .collect();
+        assert_eq!(d.ran(0), expected, "as_is = {as_is}");
+    }
+}
+
+/// In Xen a replenished vCPU goes before all vCPUs that have a higher level *now* in the
+/// replenishment queue, and the timer is set for the first. V0 has 8 ms of 40 ms, V1 12 ms of 30 ms.
+///
+/// V1 runs first, by deadline, and V0 after it; then both are at level 1, and V1 goes on from 20 ms. At
+/// 30 ms V1 is replenished, to level 0, and goes before V0 (level 1, deadline 40 ms): the timer is set
+/// to 60 ms. So V0 gets its budget of 40 ms at 60 ms only, and then has level 0 and the earlier
+/// deadline, 80 ms. Where the queue goes by deadline, V0 gets it at 40 ms and has used it by 60 ms.
+#[test]
+fn as_is_a_vcpu_on_extra_time_is_replenished_late() {
+    let run = |as_is| {
+        let params = Params::default().with("as_is", ParamValue::Flag(as_is));
+        let mut d = two_hogs("rtds", &params, [(40, 8), (30, 12)], Some(true));
+        d.run_to(Nanos::ms(68));
+        d.ran(0)
+    };
+    let begin = [(0., 12., 1), (12., 20., 0), (20., 42., 1), (42., 50., 0)];
+    assert_eq!(run(true), [&begin[..], &[(50., 60., 1), (60., 68., 0)]].concat());
+    assert_eq!(run(false), [&begin[..], &[(50., 68., 1)]].concat());
+}
+
 #[test]
 fn the_polling_profile_finds_deadlines_up_to_1_ms_late() {
     // The pCPU idles from 3 on and then passes every ms.
