@@ -20,7 +20,7 @@ impl Credit2 {
         let affinity = machine.affinity(v);
         let hard = affinity.hard();
         if let Some(target) = self.vcpus[v.index()].target.take()
-            && let Some(p) = self.within(machine, target, v)
+            && let Some(p) = self.take_turn(machine, target, v)
         {
             return p;
         }
@@ -58,10 +58,15 @@ impl Credit2 {
         p
     }
 
-    /// The next pCPU of runqueue `q` for `v`, if any is allowed.
-    fn within(&self, machine: &Machine, q: usize, v: VcpuId) -> Option<PcpuId> {
-        let queue = &self.queues[q];
-        queue.members.cycle_and(queue.bias, machine.affinity(v).hard())
+    /// The pCPU of runqueue `q` whose turn it is and that `v` may use, if there is one. From 4.8 on
+    /// this ends its turn.
+    pub(super) fn take_turn(&mut self, machine: &Machine, q: usize, v: VcpuId) -> Option<PcpuId> {
+        let queue = &mut self.queues[q];
+        let p = queue.members.cycle_and(queue.bias, machine.affinity(v).hard())?;
+        if !self.profile.early {
+            queue.bias = p;
+        }
+        Some(p)
     }
 
     /// Moves load between runqueue `local` and the one whose load differs most, if that makes them
@@ -142,7 +147,7 @@ impl Credit2 {
             }
             return;
         }
-        let Some(p) = self.within(cx, to, v) else { return };
+        let Some(p) = self.take_turn(cx, to, v) else { return };
         let queued = self.run_links.is_linked(v.0);
         if queued {
             self.dequeue(q, v);

@@ -252,12 +252,16 @@ impl Scheduler for Credit2 {
     }
 
     fn migrate(&mut self, cx: &mut Context<'_>, v: VcpuId, p: PcpuId) {
-        let to = self.queue_of(p);
+        let (to, mut home) = (self.queue_of(p), p);
         if self.vcpus[v.index()].queue != to {
             self.deassign(v);
+            // A move between runqueues takes a turn of its own, whatever the choice of `p` took.
+            if !self.profile.early {
+                home = self.take_turn(cx, to, v).unwrap_or(p);
+            }
             self.assign(to, v);
         }
-        cx.set_home(v, p);
+        cx.set_home(v, home);
     }
 
     fn schedule(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Decision {

@@ -10,6 +10,8 @@ mod common;
 mod conformance;
 /// The worked examples of the specification for the co-schedulers.
 mod cosched_traces;
+/// Placement and moves of credit2, with their turns.
+mod credit2_placement;
 /// The guarantees of credit2 on random hosts and loads.
 mod credit2_properties;
 /// The worked examples of the specification for credit2.

@@ -1,0 +1,56 @@
+//! Where credit2 places vCPUs, as Xen does: pCPUs of a runqueue take turns.
+
+use crate::common::Driver;
+use overspin_sched::*;
+
+/// Two runqueues, one a socket: pCPUs 0 and 1, pCPUs 2 and 3. Their turns begin after 0 and after 2.
+const TWO_BY_TWO: Topology = Topology { sockets: 2, cores_per_socket: 2, threads_per_core: 1 };
+
+fn two_by_two(params: &Params) -> Driver {
+    Driver::new("credit2", params, TWO_BY_TWO)
+}
+
+fn home(d: &Driver, v: VcpuId) -> u32 {
+    d.h.machine().home(v).0
+}
+
+/// In Xen the choice of a pCPU takes a turn, and the move to another runqueue that follows takes
+/// another one, whatever was chosen. So a vCPU that comes to runqueue 1 when its last turn went to 2
+/// is to go to 3, and goes to 2; the next new vCPU gets 3.
+#[test]
+fn a_move_to_another_runqueue_takes_two_turns() {
+    let mut d = two_by_two(&Params::default());
+    let v = d.domain_on(256, 0, [Affinity::hard([0, 1])])[0];
+    assert_eq!(home(&d, v), 1);
+    d.call(|h, now, out| h.set_affinity(now, v, Affinity::hard([2, 3]), out)).unwrap();
+    assert_eq!(home(&d, v), 2);
+    let next = d.domain_on(256, 0, [Affinity::hard([2, 3])])[0];
+    assert_eq!(home(&d, next), 3);
+}
+
+/// In Xen the balancer's moves take turns too: one for a vCPU that waits, two for one that runs (a
+/// choice and a move, as above). In both cases the last turn went to where the moved vCPU lives, so the
+/// next new vCPU gets the other pCPU.
+///
+/// New vCPUs go to runqueue 0 and 1 in turn. The three on runqueue 0 compute, the two on runqueue 1 stay
+/// down. The loads are forecast to be 1.5 and 1 at first, and become 3 and 0; the ends of epochs
+/// move one vCPU when they differ by 1, after about 0.24 s.
+#[test]
+fn the_balancer_takes_turns() {
+    let mut d = two_by_two(&Params::default());
+    let all: Vec<_> = (0..5).map(|_| d.domain(256, 0, 1)[0]).collect();
+    let homes: Vec<_> = all.iter().map(|v| home(&d, *v)).collect();
+    assert_eq!(homes, [1, 3, 0, 2, 1]);
+    let hogs = [all[0], all[2], all[4]];
+    hogs.iter().for_each(|v| d.up(*v));
+    let moved = loop {
+        d.run_to(d.now + Nanos::MS);
+        d.settle();
+        if let Some(v) = hogs.iter().find(|v| home(&d, **v) >= 2) {
+            break *v;
+        }
+        assert!(d.now < Nanos::ms(300), "nothing moved");
+    };
+    let next = d.domain_on(256, 0, [Affinity::hard([2, 3])])[0];
+    assert_eq!(home(&d, next), 5 - home(&d, moved));
+}
