@@ -9,6 +9,7 @@ use crate::ids::{PcpuId, VcpuId};
 use crate::list::List;
 use crate::machine::Machine;
 use crate::scheduler::Context;
+use crate::time::Nanos;
 
 /// A vCPU that could move, and its load.
 pub(super) type Candidate = (VcpuId, i64);
@@ -52,7 +53,8 @@ impl Credit2 {
         let biased = if self.params.as_is { hard_choice } else { i };
         let from = if self.profile.early { home } else { self.queues[biased].bias };
         let p = self.queues[i].members.cycle_and(from, mask).unwrap_or(home);
-        if self.queues[biased].members.contains(p) {
+        // It also notes the choice there, be it a member or not.
+        if self.params.as_is || self.queues[biased].members.contains(p) {
             self.queues[biased].bias = p;
         }
         p
@@ -73,37 +75,13 @@ impl Credit2 {
     /// more alike: pushes one vCPU, pulls one, or both. `next`, which the current pass has chosen,
     /// stays. O(runqueues + product of the numbers of vCPUs of the two).
     pub(super) fn balance(&mut self, cx: &mut Context<'_>, local: usize, next: VcpuId) {
-        let (now, window) = (cx.now(), self.params.window);
-        self.queues[local].load.update(window, now, 0);
-        let here = self.queues[local].load.forecast;
-        let mut other: Option<(i64, usize)> = None;
-        let mut last = local;
-        for i in 0..self.queues.len() {
-            if i == local || self.queues[i].size == 0 {
-                continue;
-            }
-            last = i;
-            self.queues[i].load.update(window, now, 0);
-            let delta = (here - self.queues[i].load.forecast).abs();
-            if delta > other.map_or(0, |(most, _)| most) {
-                other = Some((delta, i));
-            }
-        }
-        let Some((delta, other)) = other else { return };
-        // Here the original uses the size of the last runqueue in the list.
-        let size = if self.params.as_is { last } else { other };
-        let pcpus = self.queues[local].size.max(self.queues[size].size);
-        let there = self.queues[other].load.forecast;
-        let full = i64::from(pcpus) << window.precision;
-        let threshold = if here.max(there) < full { self.params.under } else { self.params.over };
-        if delta < threshold {
-            return;
-        }
+        let Some(other) = self.partner(cx.now(), local) else { return };
+        let delta = self.queues[local].load.forecast - self.queues[other].load.forecast;
         let (mut pushes, mut pulls) =
             (core::mem::take(&mut self.pushes), core::mem::take(&mut self.pulls));
         self.collect(cx, local, other, next, &mut pushes);
         self.collect(cx, other, local, next, &mut pulls);
-        let (push, pull) = best_move(here - there, &pushes, &pulls);
+        let (push, pull) = best_move(delta, &pushes, &pulls);
         (self.pushes, self.pulls) = (pushes, pulls);
         if let Some(v) = push {
             self.move_to(cx, v, other);
@@ -111,6 +89,36 @@ impl Credit2 {
         if let Some(v) = pull {
             self.move_to(cx, v, local);
         }
+    }
+
+    /// The runqueue whose load differs most from that of `local`, if the difference is worth a move.
+    fn partner(&mut self, now: Nanos, local: usize) -> Option<usize> {
+        let window = self.params.window;
+        self.queues[local].load.update(window, now, 0);
+        let here = self.queues[local].load.forecast;
+        let mut other: Option<(i64, usize)> = None;
+        let mut last = local;
+        for i in 0..self.queues.len() {
+            if self.queues[i].size == 0 {
+                continue;
+            }
+            last = i;
+            if i == local {
+                continue;
+            }
+            self.queues[i].load.update(window, now, 0);
+            let delta = (here - self.queues[i].load.forecast).abs();
+            if delta > other.map_or(0, |(most, _)| most) {
+                other = Some((delta, i));
+            }
+        }
+        let (delta, other) = other?;
+        // Here the original takes the last runqueue of the list for the other one. It may be `local`.
+        let counts = &self.queues[if self.params.as_is { last } else { other }];
+        let full = i64::from(self.queues[local].size.max(counts.size)) << window.precision;
+        let most = here.max(counts.load.forecast);
+        let threshold = if most < full { self.params.under } else { self.params.over };
+        (delta >= threshold).then_some(other)
     }
 
     /// Fills `into` with the vCPUs of `from` that may move to `to`, and updates their loads.
@@ -204,6 +212,29 @@ mod tests {
         let one = 1 << 18;
         assert_eq!(best_move(2 * one, &vcpus(&[one; 3]), &[]), (Some(VcpuId(0)), None));
         assert_eq!(best_move(one, &vcpus(&[one; 2]), &vcpus(&[one])), (None, None));
+    }
+
+    /// Three runqueues of one pCPU with loads of 1.5, 1.2 and 0.8. From the second one the third differs
+    /// most, by 0.4, and load is above one pCPU: as meant that is enough, as a difference of 0.125 is.
+    /// From the third one the first differs most, by 0.7. As meant this is enough too. As is, the third
+    /// runqueue, which is the last of the list, counts instead of the first: 0.8 is less than one
+    /// pCPU, where a difference of 1 is needed.
+    #[test]
+    fn as_is_the_last_runqueue_counts_for_the_other_one() {
+        let partner = |as_is: bool, local| {
+            let over = crate::Params::default().with("as_is", crate::ParamValue::Flag(as_is));
+            let mut credit2 = Credit2::new(&super::super::profile::TODAY_PROFILE, &over).unwrap();
+            let one = 1 << 18;
+            for (p, load) in [15, 12, 8].into_iter().enumerate() {
+                let mut queue = super::super::Runqueue::new(3);
+                (queue.size, queue.bias) = (1, PcpuId(p as u32));
+                queue.load.forecast = load * one / 10;
+                credit2.queues.push(queue);
+            }
+            credit2.partner(Nanos::ZERO, local)
+        };
+        assert_eq!((partner(false, 1), partner(true, 1)), (Some(2), Some(2)));
+        assert_eq!((partner(false, 2), partner(true, 2)), (Some(0), None));
     }
 
     #[test]

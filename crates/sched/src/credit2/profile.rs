@@ -131,7 +131,7 @@ pub(super) struct Profile {
     arrangement: Arrangement,
 }
 
-static TODAY_PROFILE: Profile =
+pub(super) static TODAY_PROFILE: Profile =
     Profile { name: "credit2", early: false, arrangement: Arrangement::Socket };
 static Y2016_PROFILE: Profile =
     Profile { name: "credit2-2016", early: true, arrangement: Arrangement::Core };

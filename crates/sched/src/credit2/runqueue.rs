@@ -39,12 +39,12 @@ pub(super) struct Runqueue {
     /// Largest weight of `assigned`, at least 1. A vCPU of this weight burns one credit per ns.
     pub max_weight: i64,
     pub load: Load,
-    /// Where the last placement went.
+    /// Where the last turn went: to a member, or with `as_is` elsewhere.
     pub bias: PcpuId,
 }
 
 impl Runqueue {
-    fn new(pcpus: u32) -> Self {
+    pub(super) fn new(pcpus: u32) -> Self {
         let empty = CpuSet::empty(pcpus);
         Self {
             members: empty.clone(),
@@ -91,11 +91,13 @@ impl Credit2 {
         let arrangement = self.params.arrangement;
         let matches = |q: &Runqueue| {
             q.size > 0
-                && match arrangement {
-                    Arrangement::Cpu => false,
-                    Arrangement::Core => topology.core_of(q.bias) == topology.core_of(p),
-                    Arrangement::Socket => topology.socket_of(q.bias) == topology.socket_of(p),
-                    Arrangement::All => true,
+                && match (arrangement, q.members.first()) {
+                    (Arrangement::Core, Some(m)) => topology.core_of(m) == topology.core_of(p),
+                    (Arrangement::Socket, Some(m)) => {
+                        topology.socket_of(m) == topology.socket_of(p)
+                    }
+                    (Arrangement::All, _) => true,
+                    _ => false,
                 }
         };
         let most = pcpus / (pcpus.saturating_sub(1) / self.params.max_pcpus + 1);

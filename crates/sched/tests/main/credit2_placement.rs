@@ -54,3 +54,20 @@ fn the_balancer_takes_turns() {
     let next = d.domain_on(256, 0, [Affinity::hard([2, 3])])[0];
     assert_eq!(home(&d, next), 5 - home(&d, moved));
 }
+
+/// V prefers runqueue 1, and U comes after it without a preference. Both runqueues are without load, so
+/// hard affinity would choose runqueue 0 for both. As meant, V takes the turn of runqueue 1, which is
+/// 3, and U that of runqueue 0, which is 1. Xen looks up and notes the turns of runqueue 0 for both: V
+/// gets the first pCPU of its preference after 0, which is 2, and U the first of runqueue 0 after 2, which
+/// is 0.
+#[test]
+fn as_is_a_preference_takes_the_turn_of_another_runqueue() {
+    let place = |as_is| {
+        let mut d = two_by_two(&Params::default().with("as_is", ParamValue::Flag(as_is)));
+        let v = d.domain_on(256, 0, [Affinity::soft([2, 3])])[0];
+        let u = d.domain(256, 0, 1)[0];
+        (home(&d, v), home(&d, u))
+    };
+    assert_eq!(place(false), (3, 1));
+    assert_eq!(place(true), (2, 0));
+}
