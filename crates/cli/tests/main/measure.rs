@@ -28,12 +28,13 @@ fn the_three_files_tell_of_the_same_gaps() {
     let toml = overspin.read("n.toml");
     assert_eq!(record["noise"]["toml"], toml.as_str());
     assert!(toml.contains("\nplacement = \"") && toml.lines().next().unwrap().starts_with('#'));
-    // The output is a valid table of a scenario.
-    let guest = "\n[host]\ncores = 1\n[[domain]]\nname = \"guest\"\nvcpus = 1\nlock = \"ticket\"\nworkload = { kind = \"burn-wait\", burn = \"1ms\", wait = 0 }\n";
-    overspin.write("host.toml", toml + guest);
-    overspin.fine(&["run", "--set", "limit=10ms", "host.toml"]);
     let raw = overspin.read("n.csv");
     let cpus: BTreeSet<&str> = raw.lines().skip(1).filter_map(|l| l.split(',').next()).collect();
+    // The output is a valid table of a scenario whose host has as many pCPUs.
+    let cores = format!("\n[host]\ncores = {}\n", cpus.len());
+    let guest = "[[domain]]\nname = \"guest\"\nvcpus = 1\nlock = \"ticket\"\nworkload = { kind = \"burn-wait\", burn = \"1ms\", wait = 0 }\n";
+    overspin.write("host.toml", toml + &cores + guest);
+    overspin.fine(&["run", "--set", "limit=10ms", "host.toml"]);
     assert!(!cpus.is_empty());
     for cpu in cpus {
         // A block of quanta may be late by as long as another process has the CPU, but none is missing.
