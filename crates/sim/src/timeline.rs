@@ -173,6 +173,11 @@ impl Timeline {
         self.leashed.get()
     }
 
+    /// Lets no operation run ahead any more: the main loop looks at what has happened after the current event.
+    pub(crate) fn stop_running_ahead(&self) {
+        self.set_horizon(self.now.get(), Picos::MAX);
+    }
+
     /// An event is pending at `at`.
     #[inline(always)]
     fn run_ahead_at_most_to(&self, at: Picos) {

@@ -289,6 +289,10 @@ impl Guest {
             self.finished.set(Some(engine.now()));
             if !self.loads.is_endless() {
                 engine.end.unfinished.set(engine.end.unfinished.get() - 1);
+                if engine.end.unfinished.get() == 0 {
+                    // The run ends now, however far this vCPU could go on idling.
+                    engine.time.stop_running_ahead();
+                }
             }
         }
         self.queue(v).resched.set(Resched::No);
