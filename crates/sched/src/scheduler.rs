@@ -297,7 +297,7 @@ pub trait Scheduler: Debug + Send {
     fn timer(&mut self, cx: &mut Context<'_>, timer: TimerId);
 
     /// The affinity of `v`, or the part of it within the pool, has changed. If the home of `v` has left the
-    /// pool, or a caller set the affinity, the layer migrates `v` afterwards.
+    /// pool, or a caller set the affinity, `v` is migrating by now: the layer migrates it afterwards.
     fn affinity_changed(&mut self, _cx: &mut Context<'_>, _v: VcpuId) {}
 
     /// `p`, which idles, has joined the pool. The layer will ask it to enter its scheduler. From now on,

@@ -268,6 +268,7 @@ impl Scheduler for Credit {
         });
         self.note_soft_affinity(cx, v);
         let home = self.pick(cx, v);
+        self.vcpus[v.index()].placed = !self.profile.boost_first;
         cx.set_home(v, home);
         if cx.is_runnable(v) {
             self.enqueue(home, v);
@@ -329,9 +330,9 @@ impl Scheduler for Credit {
                     return Decision { next: Some(v), slice: Some(slice) };
                 }
                 self.enqueue(p, v);
-                if self.profile.yields == Yields::Ratelimited {
-                    self.vcpus[v.index()].yields = false;
-                }
+            }
+            if self.profile.yields == Yields::Ratelimited {
+                self.vcpus[v.index()].yields = false;
             }
         }
         let head = self.head(p);
@@ -374,6 +375,10 @@ impl Scheduler for Credit {
 
     fn affinity_changed(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         self.note_soft_affinity(cx, v);
+        if self.profile.places_running && cx.is_migrating(v) && cx.is_running(v) {
+            // The choice comes to nothing, but takes a turn.
+            self.pick(cx, v);
+        }
     }
 
     fn pcpu_added(&mut self, cx: &mut Context<'_>, p: PcpuId) {

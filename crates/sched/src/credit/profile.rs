@@ -99,8 +99,12 @@ pub(crate) struct Profile {
     /// all of it.
     pub ratelimit_remainder: bool,
     pub yields: Yields,
-    /// The first wake-up of a vCPU and the wake-up after a migration boost it too.
+    /// The wake-up after a migration boosts a vCPU too.
     pub boost_after_migration: bool,
+    /// The first wake-up boosts it: insertion does not place it (until commit 9f358ddd69, in 4.8).
+    pub boost_first: bool,
+    /// A change of the affinity of a running vCPU places it at once, and again when it has left.
+    pub places_running: bool,
     pub boost_unparked: bool,
     /// [`TICKLE_ONE_IDLE`] chooses which idle pCPUs a wake-up wakes.
     pub tickle_choice: bool,
@@ -146,6 +150,8 @@ impl Profile {
         ratelimit_remainder: true,
         yields: Yields::AtOnce,
         boost_after_migration: false,
+        boost_first: false,
+        places_running: false,
         boost_unparked: false,
         tickle_choice: true,
         tickled_is_busy: true,
@@ -162,6 +168,8 @@ impl Profile {
         ratelimit_remainder: false,
         yields: Yields::Ratelimited,
         boost_after_migration: true,
+        boost_first: true,
+        places_running: true,
         boost_unparked: true,
         tickled_is_busy: false,
         steal: Steal::NodeFirst,
@@ -187,6 +195,7 @@ impl Profile {
         sampled: true,
         yields: Yields::Pass,
         boost_after_migration: true,
+        boost_first: true,
         boost_unparked: false,
         tickle_choice: false,
         tickled_is_busy: false,

@@ -139,8 +139,8 @@ impl Hypervisor {
     /// Places `v` again, after a change of its affinity.
     pub(super) fn replace(&mut self, now: Nanos, v: VcpuId, out: &mut Vec<Action>) {
         self.tell(now);
-        self.scheduler.affinity_changed(cx!(self, now, self.executing, out), v);
         self.machine.vcpu_mut(v).flags |= flags::MIGRATING;
+        self.scheduler.affinity_changed(cx!(self, now, self.executing, out), v);
         self.sleep(now, v, out);
         if !self.machine.is_running(v) {
             self.finish_migration(now, self.executing, v, out);

@@ -16,6 +16,8 @@ mod credit2_placement;
 mod credit2_properties;
 /// The worked examples of the specification for credit2.
 mod credit2_traces;
+/// What the old profiles of credit do.
+mod credit_profiles;
 /// The worked examples of the specification for credit.
 mod credit_traces;
 /// Equal vCPUs get equal shares over long windows.
