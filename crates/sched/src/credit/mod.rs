@@ -41,6 +41,7 @@ use crate::scheduler::{Context, Decision, Detail, DomainParams, Opaque, Schedule
 use crate::time::Nanos;
 use alloc::string::String;
 use alloc::vec::Vec;
+use placement::first_of;
 use profile::{Params, Yields};
 
 /// The class of a vCPU; a greater one goes first. Only the idle vCPU has `Idle`.
@@ -121,7 +122,7 @@ pub struct Credit {
     idlers: CpuSet,
     /// pCPUs whose queue is not empty.
     waiting: CpuSet,
-    /// For each node, the pCPU from which a vCPU was last stolen.
+    /// For each node, the pCPU from which a vCPU was last stolen; at first its first pCPU.
     steal_bias: Vec<PcpuId>,
     /// Sum of the active weights of all domains.
     weight: i64,
@@ -163,11 +164,6 @@ impl Credit {
         })
     }
 
-    /// The class of the vCPU that `p` runs.
-    fn current_priority(&self, machine: &Machine, p: PcpuId) -> Priority {
-        machine.current(p).map_or(Priority::Idle, |v| self.vcpus[v.index()].priority)
-    }
-
     /// The slice of `v`, which has run for `ran`, if the ratelimit protects it.
     fn protection(&self, v: VcpuId, ran: Nanos) -> Option<Nanos> {
         let limit = self.params.ratelimit;
@@ -183,13 +179,6 @@ impl Credit {
         } else {
             (limit - ran).max(Nanos::us(100))
         })
-    }
-
-    fn note_soft_affinity(&mut self, machine: &Machine, v: VcpuId) {
-        let prefers = machine.affinity(v).soft().is_some();
-        if core::mem::replace(&mut self.vcpus[v.index()].prefers, prefers) != prefers {
-            self.soft_affinities = self.soft_affinities + u32::from(prefers) - u32::from(!prefers);
-        }
     }
 }
 
@@ -215,7 +204,7 @@ impl Scheduler for Credit {
             last_tickled: PcpuId(0),
         };
         self.pcpus = alloc::vec![pcpu; pcpus as usize];
-        self.steal_bias = alloc::vec![PcpuId(0); cx.topology().sockets as usize];
+        self.steal_bias = (0..cx.topology().sockets).map(|n| first_of(cx, n)).collect();
         self.idlers = CpuSet::all(pcpus);
         self.waiting = CpuSet::empty(pcpus);
         self.idle_scratch = CpuSet::empty(pcpus);
@@ -382,13 +371,15 @@ impl Scheduler for Credit {
     }
 
     fn pcpu_added(&mut self, cx: &mut Context<'_>, p: PcpuId) {
+        self.begin_stealing(cx, p);
         if self.profile.idle_tick {
             self.start_tick(cx, p);
         }
     }
 
-    fn pcpu_removed(&mut self, _cx: &mut Context<'_>, p: PcpuId) {
+    fn pcpu_removed(&mut self, cx: &mut Context<'_>, p: PcpuId) {
         self.pcpus[p.index()].ticking = false;
+        self.begin_stealing(cx, p);
     }
 
     fn detail(&self, v: VcpuId) -> Option<Detail> {

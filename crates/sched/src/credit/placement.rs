@@ -11,7 +11,31 @@ use crate::machine::Machine;
 use crate::scheduler::Context;
 use core::ops::Range;
 
+/// The first pCPU of `node` that is in the pool.
+pub(super) fn first_of(machine: &Machine, node: u32) -> PcpuId {
+    machine.pool().next_in(machine.topology().socket(node)).unwrap_or(PcpuId(0))
+}
+
 impl Credit {
+    /// Counts `v` by whether it has useful soft affinity.
+    pub(super) fn note_soft_affinity(&mut self, machine: &Machine, v: VcpuId) {
+        let prefers = machine.affinity(v).soft().is_some();
+        if core::mem::replace(&mut self.vcpus[v.index()].prefers, prefers) != prefers {
+            self.soft_affinities = self.soft_affinities + u32::from(prefers) - u32::from(!prefers);
+        }
+    }
+
+    /// Stealing from the node of `p`, which has joined or left the pool, begins after the node's first
+    /// pCPU, unless the last vCPU was stolen from another one of its pCPUs.
+    pub(super) fn begin_stealing(&mut self, machine: &Machine, p: PcpuId) {
+        let (pool, topology) = (machine.pool(), machine.topology());
+        let node = topology.socket_of(p);
+        let bias = &mut self.steal_bias[node as usize];
+        if !pool.contains(*bias) || topology.socket_of(*bias) != node {
+            *bias = first_of(machine, node);
+        }
+    }
+
     /// Chooses where to place `v`: idle cores before idle threads of busy cores, and another socket
     /// only if it has more than twice as many idle threads (in the profile of 2008: more). With
     /// `commit`, the rotation among equals advances. `v` may be current; its pCPU counts as if `v`
@@ -22,6 +46,8 @@ impl Credit {
         let spread = self.profile.placement_bias;
         let (idle, candidates) = (&mut self.idle_scratch, &mut self.candidates);
         let mut chosen = home;
+        // The pCPU at which the last round that found a better place began.
+        let mut turn_at = None;
         for mask in machine.affinity(v).steps() {
             chosen = mask.toc(home).unwrap_or(home);
             idle.copy_from(&self.idlers);
@@ -50,11 +76,9 @@ impl Credit {
                 if !better {
                     candidates.remove_within(idle, group(x));
                 } else if spread {
-                    let bias = &mut self.pcpus[x.index()].idle_bias;
-                    chosen = idle.cycle_and_within(*bias, candidates, group(x)).unwrap_or(x);
-                    if commit {
-                        *bias = chosen;
-                    }
+                    let bias = self.pcpus[x.index()].idle_bias;
+                    chosen = idle.cycle_and_within(bias, candidates, group(x)).unwrap_or(x);
+                    turn_at = Some(x);
                     candidates.remove_range(topology.siblings(chosen));
                 } else {
                     chosen = x;
@@ -64,6 +88,9 @@ impl Credit {
             if idle.contains(chosen) {
                 break;
             }
+        }
+        if commit && let Some(x) = turn_at {
+            self.pcpus[x.index()].idle_bias = chosen;
         }
         chosen
     }

@@ -6,10 +6,16 @@
 
 use super::{Credit, Priority};
 use crate::ids::{PcpuId, VcpuId};
+use crate::machine::Machine;
 
 impl Credit {
     fn priority_of(&self, v: u32) -> Priority {
         self.vcpus[v as usize].priority
+    }
+
+    /// The class of the vCPU that `p` runs.
+    pub(super) fn current_priority(&self, machine: &Machine, p: PcpuId) -> Priority {
+        machine.current(p).map_or(Priority::Idle, |v| self.vcpus[v.index()].priority)
     }
 
     /// The first vCPU in the queue of `p`.
@@ -76,7 +82,7 @@ mod tests {
     use super::*;
     use crate::params::Params;
     use crate::time::Nanos;
-    use crate::{Context, DomainId, DomainParams, Hypervisor, Machine, Scheduler, Topology};
+    use crate::{Context, DomainId, DomainParams, Hypervisor, Scheduler, Topology};
     use alloc::boxed::Box;
     use alloc::vec::Vec;
 

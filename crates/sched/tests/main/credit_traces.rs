@@ -270,3 +270,57 @@ fn a_preempted_vcpu_that_could_run_elsewhere_is_sent_there_unless_as_is() {
         assert_eq!(elsewhere, !as_is, "as_is = {as_is}");
     }
 }
+
+/// Two sockets of four cores of two threads; pCPUs 1 and 4 to 7 are busy.
+///
+/// V, at home on 0, is placed in two rounds: core 1 has two idle threads (2 and 3), where core 0 has one;
+/// then the other socket has eight, more than twice the three of this one. So V goes to 8. Xen notes the
+/// choice once, at the end, at pCPU 8, which began the last round. Then W, which may use only the first
+/// socket, goes to 2, whose turn is first. If the first round were noted too, the turn would be that of 3.
+#[test]
+fn a_placement_takes_one_turn() {
+    let topology = Topology { sockets: 2, cores_per_socket: 4, threads_per_core: 2 };
+    let mut d = Driver::new("credit", &Params::default(), topology);
+    for p in [1, 4, 5, 6, 7] {
+        let hog = d.domain_on(256, 0, [Affinity::hard([p])])[0];
+        d.up(hog);
+        d.settle();
+    }
+    let mut place = |affinity: Affinity| {
+        let v = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+        d.call(|h, now, out| h.set_affinity(now, v, affinity, out)).unwrap();
+        d.h.machine().home(v)
+    };
+    assert_eq!(place(Affinity::any()), PcpuId(8));
+    assert_eq!(place(Affinity::hard(0..8)), PcpuId(2));
+}
+
+/// Two sockets of three pCPUs, each with a hog; on pCPUs 3 and 4 a vCPU waits that may run on 0 too. When
+/// pCPU 0 goes idle, it looks at the other socket from the pCPU after the one last stolen from. In Xen
+/// that is the first of the socket to begin with, so the vCPU of 4 comes first, then that of 3.
+#[test]
+fn stealing_begins_after_the_first_pcpu_of_a_node() {
+    let topology = Topology { sockets: 2, cores_per_socket: 3, threads_per_core: 1 };
+    let mut d = Driver::new("credit", &Params::default(), topology);
+    let hogs: Vec<_> = (0..6).map(|p| d.domain_on(256, 0, [Affinity::hard([p])])[0]).collect();
+    for v in &hogs {
+        d.up(*v);
+        d.settle();
+    }
+    let waiting = [3, 4].map(|p| {
+        let v = d.domain_on(256, 0, [Affinity::hard([p])])[0];
+        d.up(v);
+        d.call(|h, now, out| h.set_affinity(now, v, Affinity::hard([0, p]), out)).unwrap();
+        d.settle();
+        assert_eq!(d.h.machine().home(v), PcpuId(p));
+        v
+    });
+    d.run_to(Nanos::ms(5));
+    d.block(hogs[0]);
+    d.settle();
+    assert_eq!(d.h.current(PcpuId(0)), Some(waiting[1]));
+    d.run_to(Nanos::ms(7));
+    d.block(waiting[1]);
+    d.settle();
+    assert_eq!(d.h.current(PcpuId(0)), Some(waiting[0]));
+}
