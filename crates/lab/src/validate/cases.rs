@@ -18,6 +18,8 @@ pub enum Family {
     Weights,
     /// Domains with caps.
     Caps,
+    /// Equal hogs that do not divide by the pCPUs, so that they must go round.
+    Shares,
 }
 
 impl Family {
@@ -33,6 +35,8 @@ impl Family {
             }
             Self::Weights => &["credit", "credit2", "cfs", "eevdf", "bvt"],
             Self::Caps => &["credit", "credit2", "cfs", "eevdf"],
+            // Those that move vCPUs between queues of pCPUs as Linux does; their runs are long.
+            Self::Shares => &["eevdf-6.18", "cfs"],
         }
     }
 }
@@ -93,6 +97,8 @@ const LOCKS_MS: u64 = 250;
 /// The length of a run in which a lock may collapse, with more vCPUs than pCPUs.
 const COLLAPSE_MS: u64 = 1200;
 const OTHERS_MS: u64 = 600;
+/// Balancing moves a hog every 60 ms or so: in this time each hog moves some fifty times.
+const SHARES_MS: u64 = 10_000;
 
 /// The sleeper of the wake-up cases: 100 us of work, then 2 ms of sleep. It reports how late each item began.
 const SLEEPER: &str =
@@ -189,6 +195,7 @@ pub fn cases(pcpus: u32) -> Vec<Case> {
     all.extend(wake_ups(pcpus));
     all.extend(weights(pcpus));
     all.extend(caps(pcpus));
+    all.extend(shares(pcpus));
     all
 }
 
@@ -268,6 +275,32 @@ fn caps(pcpus: u32) -> Vec<Case> {
             "cap-beside",
             beside,
             vec![capped(), Guest::new("free", pcpus, hog())],
+        ),
+    ]
+}
+
+/// Hogs of which some pCPUs have one more than others: alone, with two weights, and beside sleepers.
+fn shares(pcpus: u32) -> Vec<Case> {
+    let times = |halves: u32| (halves * pcpus).div_ceil(2);
+    let hogs = |halves| Guest::new("hog", times(halves), hog());
+    let case = |name, about: &str, guests| Case {
+        limit_ms: SHARES_MS,
+        ..Case::new(Family::Shares, name, about.into(), guests)
+    };
+    let light = Guest { weight: 84, ..Guest::new("light", pcpus, hog()) };
+    let sleepers = Guest::new("sleeper", pcpus, burn_wait("1ms", "9ms", "exponential"));
+    vec![
+        case("shares-3-to-2", "three hogs for two pCPUs", vec![hogs(3)]),
+        case("shares-5-to-2", "five hogs for two pCPUs", vec![hogs(5)]),
+        case(
+            "shares-nice",
+            "three hogs for two pCPUs, beside two with weight 84 (nice 0 and 5)",
+            vec![hogs(3), light],
+        ),
+        case(
+            "shares-sleepers",
+            "three hogs for two pCPUs, beside two vCPUs that run a tenth of the time",
+            vec![hogs(3), sleepers],
         ),
     ]
 }

@@ -9,6 +9,11 @@ static THROUGHPUT: Metric =
     Metric::new("throughput", "1/s", "work items of the domain in a second");
 static WORK_SHARE: Metric =
     Metric::new("work-share", "%", "the domain's part of the work items of all domains");
+static LEAST_SHARE: Metric = Metric::new(
+    "least-share",
+    "%",
+    "the work items of the worker with fewest, in percent of the mean of its domain",
+);
 static WAKE_P50: Metric = Metric::new(
     "wake-p50",
     "us",
@@ -50,6 +55,7 @@ pub static TABLES: [Table; 1] = [Table {
         vec![
             &THROUGHPUT,
             &WORK_SHARE,
+            &LEAST_SHARE,
             &WAKE_P50,
             &WAKE_P99,
             &RUNNING,
@@ -93,6 +99,14 @@ pub fn figures(case: &Case, outcome: &Outcome) -> Vec<Figure> {
             }
             Family::Weights => {
                 push(&WORK_SHARE, FigureKind::Throughput, 100.0 * items(domain) / all.max(1.0));
+            }
+            Family::Shares => {
+                if several {
+                    push(&WORK_SHARE, FigureKind::Throughput, 100.0 * items(domain) / all.max(1.0));
+                }
+                let least = domain.tasks.iter().map(|t| t.items).min().unwrap_or(0) as f64;
+                let mean = items(domain) / domain.tasks.len().max(1) as f64;
+                push(&LEAST_SHARE, FigureKind::Throughput, 100.0 * least / mean.max(1.0));
             }
             Family::WakeUp => {
                 let mut late: Vec<Picos> =
@@ -188,6 +202,14 @@ mod tests {
         let of = values("weights-3", vec![domain("heavy", 30, &[]), domain("light", 10, &[])]);
         assert_eq!(of[0], (Some("heavy".into()), "work-share", 75.0));
         assert_eq!(of[4], (Some("light".into()), "work-share", 25.0));
+    }
+
+    /// 96, 48 and 48 items: the least have 48 of 64.
+    #[test]
+    fn the_least_share_shows_a_hog_that_keeps_its_pcpu() {
+        let hogs = [96, 48, 48].map(|items| TaskOutcome { items, ..Default::default() });
+        let guest = DomainOutcome { tasks: hogs.into(), ..domain("hog", 0, &[]) };
+        assert_eq!(values("shares-3-to-2", vec![guest])[0], (None, "least-share", 75.0));
     }
 
     #[test]

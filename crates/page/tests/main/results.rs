@@ -79,11 +79,12 @@ fn another_result_is_refused_by_its_first_difference() {
     let error = open(dir.path(), &other, &[1]).unwrap_err().to_string();
     assert!(error.contains("`scenario.domains.0.vcpus` is 4 there and 5 here"), "{error}");
     let path = dir.path().join(MANIFEST);
-    let old =
-        fs::read_to_string(&path).unwrap().replace("\"model_version\": 3", "\"model_version\": 1");
+    let here = overspin_sim::MODEL_VERSION;
+    let now = format!("\"model_version\": {here}");
+    let old = fs::read_to_string(&path).unwrap().replace(&now, "\"model_version\": 1");
     fs::write(&path, old).unwrap();
     let error = open(dir.path(), &scenario(SCENARIO), &[1]).unwrap_err().to_string();
-    assert!(error.contains("`model_version` is 1 there and 3 here"), "{error}");
+    assert!(error.contains(&format!("`model_version` is 1 there and {here} here")), "{error}");
 }
 
 #[test]
