@@ -118,7 +118,9 @@ impl<C: Class> Host<C> {
                 continue;
             }
             if !self.vcpus[v.index()].queued {
-                self.entities[v.index()].weight = weight;
+                // It is owed the same run time, which is less virtual time at a greater weight.
+                let entity = &mut self.entities[v.index()];
+                (entity.lag, entity.weight) = (entity.lag * old / weight, weight);
                 continue;
             }
             let p = cx.home(v);

@@ -190,6 +190,25 @@ fn l5_eevdf_with_lag_preempts_what_is_not_eligible() {
     assert_eq!(d.ran(0), [(0., 10., 0), (10., 13., 1), (13., 14., 0)]);
 }
 
+/// As above, and B's weight doubles while it sleeps. It is owed the same 1 ms of run time, now 0.5 ms of virtual time. Its
+/// arrival would lower that to a third, so it is placed 1.5 ms before A, which makes V 9.
+#[test]
+fn what_sleeps_is_owed_the_same_run_time_at_another_weight() {
+    for name in ["eevdf", "eevdf-6.18"] {
+        let (mut d, a, b) = pair(name, R3, [256, 256]);
+        even(&mut d, a, b);
+        d.run_to(Nanos::ms(2));
+        pause(&mut d, b);
+        let domain = d.h.machine().domain_of(b);
+        let params = DomainParams { weight: 512, cap: 0 };
+        d.call(|h, now, out| h.set_domain(now, domain, params, out)).unwrap();
+        d.run_to(Nanos::ms(10));
+        unpause(&mut d, b);
+        d.settle();
+        assert_eq!((d.credit(a), d.credit(b)), (10_000_000, 8_500_000), "{name}");
+    }
+}
+
 /// A yield of a vCPU that has had more than its share (A at 1, V at 0.5) only lets the others run. In 6.6 the
 /// deadline moves on, which lengthens A's next turn: its request, begun at 0, now ends at 6. In 6.18 nothing
 /// changes for A: 2 of its 3 ms are left.
