@@ -168,11 +168,19 @@ impl Context<'_> {
     /// [`Scheduler::pick`], [`Scheduler::migrate`] and [`Scheduler::wake`]. Until then it is not runnable.
     pub fn request_migration(&mut self, v: VcpuId) {
         debug_assert!(self.is_running(v), "only a running vCPU leaves for another pCPU");
-        self.machine.vcpu_mut(v).flags |= flags::MIGRATING;
+        self.mark_migrating(v);
         if self.is_current(v) {
             let home = self.home(v);
             self.resched(home);
-        } else {
+        }
+    }
+
+    /// As [`Self::request_migration`], but asks no pCPU to reschedule: `v` leaves in the next pass of its
+    /// pCPU, whatever causes that. Within a pass, `v` may also be the vCPU that the pass is about to
+    /// choose.
+    pub fn mark_migrating(&mut self, v: VcpuId) {
+        self.machine.vcpu_mut(v).flags |= flags::MIGRATING;
+        if self.is_running(v) && !self.is_current(v) {
             // It is leaving already.
             self.machine.sleep_state(self.now, v);
         }

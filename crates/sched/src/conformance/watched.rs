@@ -9,6 +9,7 @@ use crate::time::Nanos;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// Forwards every call and remembers the first broken rule, which [`Scheduler::is_valid`] then
 /// reports.
@@ -125,6 +126,8 @@ impl Scheduler for Watched {
 
     fn schedule(&mut self, cx: &mut Context<'_>, p: PcpuId) -> Decision {
         let before = cx.actions.len();
+        let vcpus = (0..cx.vcpu_count()).map(VcpuId);
+        let runnable: Vec<bool> = vcpus.map(|v| cx.is_runnable(v)).collect();
         let decision = self.call(cx, |s, cx| s.schedule(cx, p));
         let sets =
             |a: &Action| matches!(a, Action::SetTimer { timer: TimerId::Slice(x), .. } if *x == p);
@@ -137,8 +140,10 @@ impl Scheduler for Watched {
         }
         let Some(v) = decision.next else { return decision };
         self.ensure_allowed(cx, "a pass", v, p);
-        let (runnable, home) = (cx.is_runnable(v), cx.home(v));
-        self.ensure(runnable, || format!("{p:?} chose {v:?}, which is not runnable"));
+        let (was_runnable, home) = (runnable.get(v.index()).is_some_and(|r| *r), cx.home(v));
+        // A pass may ask the vCPU that it chooses to migrate, but only once it has run.
+        let may_run = cx.is_runnable(v) || was_runnable && cx.is_migrating(v);
+        self.ensure(may_run, || format!("{p:?} chose {v:?}, which is not runnable"));
         self.ensure(home == p, || format!("{p:?} chose {v:?}, whose home is {home:?}"));
         let elsewhere = cx.is_running(v) && cx.current(p) != Some(v);
         self.ensure(!elsewhere, || format!("I1: {p:?} chose {v:?}, which runs elsewhere"));

@@ -5,6 +5,8 @@
 //! Source: schedulers specification §4.8.
 
 use super::Credit2;
+use super::profile::Turns;
+use crate::cpuset::CpuSet;
 use crate::ids::{PcpuId, VcpuId};
 use crate::list::List;
 use crate::machine::Machine;
@@ -21,9 +23,9 @@ impl Credit2 {
         let affinity = machine.affinity(v);
         let hard = affinity.hard();
         if let Some(target) = self.vcpus[v.index()].target.take()
-            && let Some(p) = self.take_turn(machine, target, v)
+            && self.queues[target].members.intersects(hard)
         {
-            return p;
+            return self.turn(target, target, machine.home(v), hard);
         }
         let soft = affinity.soft().filter(|_| !self.profile.early);
         let vcpu = &self.vcpus[v.index()];
@@ -51,24 +53,34 @@ impl Credit2 {
         };
         // The original continues from the last placement in the runqueue of the hard choice.
         let biased = if self.params.as_is { hard_choice } else { i };
-        let from = if self.profile.early { home } else { self.queues[biased].bias };
-        let p = self.queues[i].members.cycle_and(from, mask).unwrap_or(home);
         // It also notes the choice there, be it a member or not.
-        if self.params.as_is || self.queues[biased].members.contains(p) {
-            self.queues[biased].bias = p;
-        }
+        self.turn(i, biased, home, mask)
+    }
+
+    /// The pCPU of runqueue `q` within `mask` whose turn it is, by the turns of runqueue `biased`. This
+    /// ends its turn. There must be one.
+    fn turn(&mut self, q: usize, biased: usize, home: PcpuId, mask: &CpuSet) -> PcpuId {
+        let after = match self.profile.turns {
+            Turns::AfterLast => self.queues[biased].bias,
+            Turns::First => PcpuId(u32::MAX - 1),
+            Turns::AfterHome => home,
+        };
+        let p = self.queues[q].members.cycle_and(after, mask).unwrap_or(home);
+        self.queues[biased].bias = p;
         p
     }
 
-    /// The pCPU of runqueue `q` whose turn it is and that `v` may use, if there is one. From 4.8 on
-    /// this ends its turn.
+    /// The pCPU of runqueue `q` for `v`, which moves there, if one is allowed.
     pub(super) fn take_turn(&mut self, machine: &Machine, q: usize, v: VcpuId) -> Option<PcpuId> {
-        let queue = &mut self.queues[q];
-        let p = queue.members.cycle_and(queue.bias, machine.affinity(v).hard())?;
-        if !self.profile.early {
-            queue.bias = p;
+        let hard = machine.affinity(v).hard();
+        if !self.queues[q].members.intersects(hard) {
+            return None;
         }
-        Some(p)
+        let home = match self.profile.turns {
+            Turns::AfterHome => PcpuId(u32::MAX - 1),
+            _ => machine.home(v),
+        };
+        Some(self.turn(q, q, home, hard))
     }
 
     /// Moves load between runqueue `local` and the one whose load differs most, if that makes them
@@ -84,10 +96,10 @@ impl Credit2 {
         let (push, pull) = best_move(delta, &pushes, &pulls);
         (self.pushes, self.pulls) = (pushes, pulls);
         if let Some(v) = push {
-            self.move_to(cx, v, other);
+            self.move_to(cx, v, other, next);
         }
         if let Some(v) = pull {
-            self.move_to(cx, v, local);
+            self.move_to(cx, v, local, next);
         }
     }
 
@@ -142,19 +154,21 @@ impl Credit2 {
                 self.update_vcpu_load(cx.now(), v, i64::from(cx.is_runnable(v)));
             }
             let moving = self.vcpus[v.index()].target.is_some() || cx.is_migrating(v);
-            if v != next && !moving && self.queues[to].members.intersects(cx.affinity(v).hard()) {
+            let stays = v == next && !self.profile.early;
+            if !stays && !moving && self.queues[to].members.intersects(cx.affinity(v).hard()) {
                 into.push((v, self.vcpus[v.index()].average));
             }
         }
     }
 
-    /// Moves `v` to runqueue `to`: at once, or once it has left its pCPU.
-    fn move_to(&mut self, cx: &mut Context<'_>, v: VcpuId, to: usize) {
+    /// Moves `v` to runqueue `to`: at once, or once it has left its pCPU. `next`, which the pass has
+    /// chosen, counts as running.
+    fn move_to(&mut self, cx: &mut Context<'_>, v: VcpuId, to: usize, next: VcpuId) {
         let q = self.vcpus[v.index()].queue;
-        if cx.is_running(v) {
+        if cx.is_running(v) || v == next {
             self.vcpus[v.index()].target = Some(to);
-            cx.request_migration(v);
-            if cx.is_current(v) {
+            cx.mark_migrating(v);
+            if !self.profile.early {
                 self.tell(cx, q, cx.home(v));
             }
             return;
@@ -204,8 +218,9 @@ fn best_move(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DomainParams, Hypervisor, Scheduler, Topology};
-    use alloc::boxed::Box;
+    use crate::credit2::bench::Bench;
+    use crate::credit2::profile::TODAY_PROFILE;
+    use crate::{Affinity, Topology};
     use alloc::vec::Vec;
 
     fn vcpus(loads: &[i64]) -> Vec<Candidate> {
@@ -229,10 +244,10 @@ mod tests {
     fn as_is_the_last_runqueue_counts_for_the_other_one() {
         let partner = |as_is: bool, local| {
             let over = crate::Params::default().with("as_is", crate::ParamValue::Flag(as_is));
-            let mut credit2 = Credit2::new(&super::super::profile::TODAY_PROFILE, &over).unwrap();
+            let mut credit2 = Credit2::new(&TODAY_PROFILE, &over).unwrap();
             let one = 1 << 18;
             for (p, load) in [15, 12, 8].into_iter().enumerate() {
-                let mut queue = super::super::Runqueue::new(3);
+                let mut queue = crate::credit2::Runqueue::new(3);
                 (queue.size, queue.bias) = (1, PcpuId(p as u32));
                 queue.load.forecast = load * one / 10;
                 credit2.queues.push(queue);
@@ -248,37 +263,17 @@ mod tests {
     /// fallen from a half to a quarter. As in Xen, that is worked out only if some vCPU may be pushed.
     #[test]
     fn loads_on_the_other_side_are_refreshed_if_a_vcpu_may_be_pushed() {
-        let average = |affinity: crate::Affinity| {
-            let new = || Credit2::new(&super::super::profile::TODAY_PROFILE, &Default::default());
+        let average = |affinity: Affinity| {
             let topology = Topology { sockets: 2, ..Topology::flat(1) };
-            // The layer makes the machine's records of the vCPUs; a second scheduler is under test.
-            let mut layer = Hypervisor::new(topology, Box::new(new().unwrap()));
-            let mut actions = Vec::new();
-            layer.start(Nanos::ZERO, &mut actions);
-            let d = layer.create_domain(DomainParams::default()).unwrap();
-            for affinity in [affinity, crate::Affinity::any()] {
-                layer.create_vcpu(Nanos::ZERO, d, affinity, &mut actions).unwrap();
-            }
-            let mut machine = layer.machine().clone();
-            let mut credit2 = new().unwrap();
-            let mut at = |now, call: &mut dyn FnMut(&mut Context<'_>)| {
-                let executing = PcpuId(0);
-                let (machine, actions) = (&mut machine, &mut actions);
-                call(&mut Context { now, executing, machine, actions });
-            };
-            at(Nanos::ZERO, &mut |cx| {
-                credit2.start(cx);
-                credit2.create_domain(d, DomainParams::default());
-                credit2.insert(cx, VcpuId(0));
-                credit2.insert(cx, VcpuId(1));
-            });
+            let mut bench = Bench::new(&TODAY_PROFILE, topology, &[affinity, Affinity::any()]);
+            let credit2 = &mut bench.credit2;
             assert_eq!((credit2.vcpus[0].queue, credit2.vcpus[1].queue), (0, 1));
             (credit2.queues[0].load.count, credit2.queues[0].load.forecast) = (10, 10 << 18);
-            at(Nanos(1 << 29), &mut |cx| credit2.balance(cx, 0, VcpuId(2)));
-            credit2.vcpus[1].average
+            bench.at(Nanos(1 << 29), |credit2, cx| credit2.balance(cx, 0, VcpuId(2)));
+            bench.credit2.vcpus[1].average
         };
-        assert_eq!(average(crate::Affinity::hard([0])), 1 << 17);
-        assert_eq!(average(crate::Affinity::any()), 1 << 16);
+        assert_eq!(average(Affinity::hard([0])), 1 << 17);
+        assert_eq!(average(Affinity::any()), 1 << 16);
     }
 
     #[test]

@@ -98,6 +98,9 @@ impl Credit2 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::credit2::bench::Bench;
+    use crate::credit2::profile::{TODAY_PROFILE, Y2016_PROFILE};
+    use crate::{Affinity, PcpuId, Scheduler, Topology};
 
     /// Example D5: half a window on a pCPU, then half a window idle.
     #[test]
@@ -114,5 +117,25 @@ mod tests {
             "a window or more is forgotten"
         );
         assert_eq!(window.average(ran, 1, half, half - 1), ran, "time never runs backwards");
+    }
+
+    /// Two passes that let one vCPU go on. Today's version brings its load up to date in the second; Xen
+    /// 4.7 and earlier do that only when vCPUs come and go.
+    #[test]
+    fn a_vcpu_that_goes_on_updates_its_load_since_2016() {
+        let updated = |profile| {
+            let mut bench = Bench::new(profile, Topology::flat(1), &[Affinity::any()]);
+            let (v, p) = (VcpuId(0), PcpuId(0));
+            bench.machine.vcpu_mut(v).flags = 0;
+            bench.at(Nanos::ZERO, |credit2, cx| credit2.wake(cx, v));
+            let next = bench.at(Nanos::ZERO, |credit2, cx| credit2.schedule(cx, p)).next;
+            assert_eq!(next, Some(v));
+            bench.machine.vcpu_mut(v).running = true;
+            bench.machine.current[p.index()] = next;
+            bench.at(Nanos::MS, |credit2, cx| credit2.schedule(cx, p));
+            bench.credit2.vcpus[v.index()].average_at
+        };
+        // 1 ms is 976.6 units.
+        assert_eq!((updated(&TODAY_PROFILE), updated(&Y2016_PROFILE)), (976, 0));
     }
 }

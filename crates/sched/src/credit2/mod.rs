@@ -25,6 +25,8 @@
 //! silent are in docs/schedulers.md.
 
 mod balance;
+#[cfg(test)]
+mod bench;
 mod caps;
 mod choice;
 mod credits;
@@ -233,7 +235,9 @@ impl Scheduler for Credit2 {
 
     fn sleep(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let q = self.vcpus[v.index()].queue;
-        if cx.is_current(v) {
+        if cx.is_current(v) && self.profile.early {
+            cx.resched(cx.home(v));
+        } else if cx.is_current(v) {
             self.tell(cx, q, cx.home(v));
         } else if self.run_links.is_linked(v.0) {
             self.update_load(cx, cx.now(), q, v, -1);
@@ -256,9 +260,7 @@ impl Scheduler for Credit2 {
         if self.vcpus[v.index()].queue != to {
             self.deassign(v);
             // A move between runqueues takes a turn of its own, whatever the choice of `p` took.
-            if !self.profile.early {
-                home = self.take_turn(cx, to, v).unwrap_or(p);
-            }
+            home = self.take_turn(cx, to, v).unwrap_or(p);
             self.assign(to, v);
         }
         cx.set_home(v, home);
@@ -282,11 +284,12 @@ impl Scheduler for Credit2 {
         self.set_idle(cx, p, next.is_none());
         let Some(next) = next else {
             self.queues[q].load.update(self.params.window, now, 0);
-            // Before 4.8, an idle pCPU looked for work again at each `max_timer`.
-            return Decision { next, slice: self.profile.early.then_some(self.params.max_timer) };
+            return Decision { next, slice: self.profile.polls.then_some(self.params.max_timer) };
         };
         let ran = if current == Some(next) {
-            self.update_load(cx, now, q, next, 0);
+            if !self.profile.early {
+                self.update_load(cx, now, q, next, 0);
+            }
             Some(now - cx.entry(next))
         } else {
             self.dequeue(q, next);

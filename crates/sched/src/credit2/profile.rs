@@ -126,17 +126,49 @@ pub(super) enum Arrangement {
 pub(super) struct Profile {
     pub name: &'static str,
     /// Before Xen 4.8: no ratelimit, yield, cap, soft affinity or SMT awareness; a wake-up looks at
-    /// its home first; the chosen vCPU alone ends an epoch; credit has no lower bound.
+    /// its home first; the chosen vCPU alone ends an epoch; credit has no lower bound; a vCPU that
+    /// the balancer moves off its pCPU leaves at the next pass, which nobody asks for; a vCPU that
+    /// goes on does not bring loads up to date; a vCPU that goes to sleep does not mark its pCPU as
+    /// told.
     pub early: bool,
+    /// An idle pCPU enters its scheduler at each `max_timer`.
+    pub polls: bool,
+    pub turns: Turns,
     arrangement: Arrangement,
 }
 
-pub(super) static TODAY_PROFILE: Profile =
-    Profile { name: "credit2", early: false, arrangement: Arrangement::Socket };
-static Y2016_PROFILE: Profile =
-    Profile { name: "credit2-2016", early: true, arrangement: Arrangement::Core };
-static Y2013_PROFILE: Profile =
-    Profile { name: "credit2-2013", early: true, arrangement: Arrangement::All };
+/// Which pCPU of a runqueue a vCPU gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turns {
+    /// The one after the last that was given out there.
+    AfterLast,
+    /// The first; in the original any one, by chance.
+    First,
+    /// The one after its home; if the balancer moves it, the first.
+    AfterHome,
+}
+
+pub(super) static TODAY_PROFILE: Profile = Profile {
+    name: "credit2",
+    early: false,
+    polls: false,
+    turns: Turns::AfterLast,
+    arrangement: Arrangement::Socket,
+};
+pub(super) static Y2016_PROFILE: Profile = Profile {
+    name: "credit2-2016",
+    early: true,
+    polls: false,
+    turns: Turns::First,
+    arrangement: Arrangement::Core,
+};
+static Y2013_PROFILE: Profile = Profile {
+    name: "credit2-2013",
+    early: true,
+    polls: true,
+    turns: Turns::AfterHome,
+    arrangement: Arrangement::All,
+};
 
 pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     name: "credit2",

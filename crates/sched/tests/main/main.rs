@@ -12,6 +12,8 @@ mod conformance;
 mod cosched_traces;
 /// Placement and moves of credit2, with their turns.
 mod credit2_placement;
+/// What the old profiles of credit2 do.
+mod credit2_profiles;
 /// The guarantees of credit2 on random hosts and loads.
 mod credit2_properties;
 /// The worked examples of the specification for credit2.
