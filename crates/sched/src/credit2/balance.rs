@@ -84,8 +84,8 @@ impl Credit2 {
     }
 
     /// Moves load between runqueue `local` and the one whose load differs most, if that makes them
-    /// more alike: pushes one vCPU, pulls one, or both. `next`, which the current pass has chosen,
-    /// stays. O(runqueues + product of the numbers of vCPUs of the two).
+    /// more alike: pushes one vCPU, pulls one, or both. `next` is what the current pass has chosen.
+    /// O(runqueues + product of the numbers of vCPUs of the two).
     pub(super) fn balance(&mut self, cx: &mut Context<'_>, local: usize, next: VcpuId) {
         let Some(other) = self.partner(cx.now(), local) else { return };
         let delta = self.queues[local].load.forecast - self.queues[other].load.forecast;
@@ -154,7 +154,7 @@ impl Credit2 {
                 self.update_vcpu_load(cx.now(), v, i64::from(cx.is_runnable(v)));
             }
             let moving = self.vcpus[v.index()].target.is_some() || cx.is_migrating(v);
-            let stays = v == next && !self.profile.early;
+            let stays = v == next && self.params.keep_chosen;
             if !stays && !moving && self.queues[to].members.intersects(cx.affinity(v).hard()) {
                 into.push((v, self.vcpus[v.index()].average));
             }
@@ -274,6 +274,25 @@ mod tests {
         };
         assert_eq!(average(Affinity::hard([0])), 1 << 17);
         assert_eq!(average(Affinity::any()), 1 << 16);
+    }
+
+    /// As in Xen, the pCPU that is told when the pass moves the vCPU that it has chosen is that vCPU's
+    /// home. If this is not the passing pCPU, the vCPU runs until its slice ends.
+    #[test]
+    fn the_home_of_a_chosen_vcpu_is_told() {
+        let topology = Topology { sockets: 2, cores_per_socket: 2, threads_per_core: 1 };
+        let mut bench = Bench::new(&TODAY_PROFILE, topology, &[Affinity::any()]);
+        let v = VcpuId(0);
+        assert_eq!(bench.machine.home(v), PcpuId(1));
+        let credit2 = &mut bench.credit2;
+        (credit2.queues[0].load.count, credit2.queues[0].load.forecast) = (10, 10 << 18);
+        let told = bench.at(Nanos::MS, |credit2, cx| {
+            cx.actions.clear();
+            credit2.balance(cx, 0, v);
+            cx.actions.clone()
+        });
+        assert_eq!(told, [crate::Action::Resched(PcpuId(1))]);
+        assert!(bench.machine.is_migrating(v) && bench.credit2.vcpus[0].target == Some(1));
     }
 
     #[test]

@@ -272,9 +272,7 @@ impl Scheduler for Credit2 {
         let current = cx.current(p);
         if let Some(v) = current {
             self.burn(now, v);
-            if cx.is_runnable(v) {
-                self.grab(cx, v);
-            }
+            self.grab(cx, v);
         }
         let next = self.candidate(cx, p);
         let leaves = current.filter(|v| next != current && cx.is_runnable(*v));

@@ -79,6 +79,12 @@ const SMT_POWER_SAVINGS: ParamInfo = ParamInfo::flag(
     false,
     "A vCPU that wakes prefers idle threads of busy cores over idle cores.",
 );
+/// See [`Params::keep_chosen`].
+const KEEP_CHOSEN: ParamInfo = ParamInfo::flag(
+    "keep_chosen",
+    false,
+    "Balancing does not move the vCPU that the pass has just chosen: fewer migrations than Xen.",
+);
 const AS_IS: ParamInfo = ParamInfo::flag(
     "as_is",
     false,
@@ -106,6 +112,7 @@ const TODAY_PARAMS: &[ParamInfo] = &[
     RUNQUEUE,
     MAX_PCPUS,
     SMT_POWER_SAVINGS,
+    KEEP_CHOSEN,
     AS_IS,
 ];
 const EARLY_PARAMS: &[ParamInfo] =
@@ -224,6 +231,10 @@ pub(super) struct Params {
     pub arrangement: Arrangement,
     pub max_pcpus: u32,
     pub smt_power_savings: bool,
+    /// The end of an epoch does not move the vCPU that its pass has just chosen. In the original it
+    /// may: that vCPU is asked to leave before it has run, at once if its home is the passing pCPU,
+    /// else at the end of its slice.
+    pub keep_chosen: bool,
     pub as_is: bool,
 }
 
@@ -263,6 +274,7 @@ impl Params {
             },
             max_pcpus: if early { u32::MAX } else { MAX_PCPUS.number_in(over) as u32 },
             smt_power_savings: SMT_POWER_SAVINGS.flag_in(over),
+            keep_chosen: !early && KEEP_CHOSEN.flag_in(over),
             as_is: AS_IS.flag_in(over),
         })
     }

@@ -71,3 +71,28 @@ fn as_is_a_preference_takes_the_turn_of_another_runqueue() {
     assert_eq!(place(false), (3, 1));
     assert_eq!(place(true), (2, 0));
 }
+
+/// A runqueue for each of two pCPUs; A and C share the first, where C must stay, and nothing is on the
+/// second. Turns and credit are those of two hogs of equal weight (example D2): at 20.5 ms C has -0.5 ms
+/// and A 0, so A is chosen and the epoch ends. Loads are 1.02 and 0, and moving A evens them out. Xen moves
+/// it, though the pass has just chosen it, and tells its home, which is the passing pCPU: a second pass at
+/// 20.5 finds that A is to leave, and C goes on. With `keep_chosen` A runs for its ratelimit, 1 ms, has
+/// less credit (9) than C (9.5), and nothing moves.
+#[test]
+fn the_vcpu_just_chosen_may_move() {
+    let run = |keep: bool| {
+        let params = Params::default()
+            .with("runqueue", ParamValue::Word("cpu".into()))
+            .with("keep_chosen", ParamValue::Flag(keep));
+        let mut d = Driver::new("credit2", &params, Topology::flat(2));
+        let a = d.domain(256, 0, 1)[0];
+        let c = d.domain_on(256, 0, [Affinity::hard([0])])[0];
+        assert_eq!([a, c].map(|v| home(&d, v)), [0, 0]);
+        d.up(a);
+        d.up(c);
+        d.run_to(Nanos::ms(22));
+        (d.ran(0).last().copied(), d.ran(1))
+    };
+    assert_eq!(run(false), (Some((19.5, 22., 1)), vec![(20.5, 22., 0)]));
+    assert_eq!(run(true), (Some((21.5, 22., 1)), vec![]));
+}

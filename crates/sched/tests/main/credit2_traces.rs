@@ -130,6 +130,25 @@ fn d4_a_cap_of_half_a_pcpu() {
     assert_eq!(d.ran(0), [(0., 5., 0), (10., 15., 0), (20., 25., 0)]);
 }
 
+/// In Xen a pass that finds its vCPU without budget parks it, even if it has just blocked. At 5 ms V has used
+/// up the budget of the period, and blocks at the same instant. It wakes at 6, still parked, and runs from
+/// 10, when the budget is filled. A vCPU that is not parked would be runnable at 6, in its guest's steal time.
+#[test]
+fn a_blocked_vcpu_without_budget_is_parked() {
+    let mut d = Driver::flat("credit2", 1);
+    let v = d.domain(256, 50, 1)[0];
+    d.up(v);
+    d.run_to(ms(5.0));
+    d.block(v);
+    d.settle();
+    assert_eq!((d.class(v), d.h.runstate(v)), ("parked", RunState::Blocked));
+    d.run_to(ms(6.0));
+    d.unblock(v);
+    assert_eq!(d.h.runstate(v), RunState::Offline);
+    d.run_to(ms(12.0));
+    assert_eq!(d.ran(0), [(0., 5., 0), (10., 12., 0)]);
+}
+
 #[test]
 fn d4_two_vcpus_share_a_cap() {
     let mut d = Driver::flat("credit2", 2);
