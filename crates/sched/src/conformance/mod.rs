@@ -26,10 +26,11 @@
 //!   decisions (T9). During the run, time stands still and jumps (T10).
 //!
 //! A failure names the seed and the last calls. The suite does not check shares, which depend on what
-//! a scheduler promises.
+//! a scheduler promises. [`Equals`] measures them where they should be equal.
 
 mod calls;
 mod end;
+mod equals;
 mod watched;
 mod world;
 
@@ -40,6 +41,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+pub use equals::{Equals, Shares};
 use world::World;
 
 /// What to run. You may change all fields; [`Suite::new`] sets usable values.

@@ -6,6 +6,7 @@ use crate::hypervisor::Hypervisor;
 use crate::ids::{Action, DomainId, PcpuId, TimerId, VcpuId};
 use crate::scheduler::{DomainParams, Scheduler};
 use crate::time::Nanos;
+use crate::topology::Topology;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
@@ -62,10 +63,22 @@ pub(super) struct World {
 }
 
 impl World {
+    /// A world with some vCPUs, in three domains.
     pub(super) fn new(suite: &Suite, scheduler: Box<dyn Scheduler>) -> Self {
+        let mut world = Self::empty(suite.topology, suite.seed, scheduler);
+        for weight in [256, 512, 100] {
+            let d = world.h.create_domain(DomainParams { weight, cap: 0 });
+            world.domains.extend(d);
+        }
+        (0..6).for_each(|_| world.new_vcpu());
+        world
+    }
+
+    /// A world without domains.
+    pub(super) fn empty(topology: Topology, seed: u64, scheduler: Box<dyn Scheduler>) -> Self {
         let mut world = Self {
-            h: Hypervisor::new(suite.topology, Box::new(Watched::new(scheduler))),
-            random: Random::new(suite.seed),
+            h: Hypervisor::new(topology, Box::new(Watched::new(scheduler))),
+            random: Random::new(seed),
             now: Nanos::ZERO,
             timers: BTreeMap::new(),
             resched: BTreeSet::new(),
@@ -77,11 +90,6 @@ impl World {
             report: Report { calls: 0, switches: 0, digest: 0 },
         };
         world.call("start", |h, now, out| h.start(now, out));
-        for weight in [256, 512, 100] {
-            let d = world.h.create_domain(DomainParams { weight, cap: 0 });
-            world.domains.extend(d);
-        }
-        (0..6).for_each(|_| world.new_vcpu());
         world
     }
 
@@ -163,6 +171,19 @@ impl World {
         while let Some(timer) = due(&self.timers, self.now) {
             self.timers.remove(&timer);
             self.call(&format!("timer {timer:?}"), |h, now, out| h.timer(now, timer, out));
+        }
+    }
+
+    /// Lets time pass up to `to`, with all timers, passes and switches on the way.
+    pub(super) fn advance(&mut self, to: Nanos) -> Result<(), String> {
+        loop {
+            let next = self.timers.values().copied().min().unwrap_or(to);
+            self.now = next.clamp(self.now, to);
+            self.deliver();
+            self.settle()?;
+            if self.now == to && self.timers.values().all(|at| *at > to) {
+                return Ok(());
+            }
         }
     }
 

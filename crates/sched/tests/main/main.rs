@@ -22,8 +22,10 @@ mod credit2_traces;
 mod credit_profiles;
 /// The worked examples of the specification for credit.
 mod credit_traces;
-/// Equal vCPUs get equal shares over long windows.
+/// Hogs go round: equal shares over long windows where balancing decides.
 mod equal_shares;
+/// Equal vCPUs that start at one instant, over any window.
+mod equals;
 /// Balancing of cfs and eevdf.
 mod linux_balance;
 /// The worked examples of the specification for cfs and eevdf.
