@@ -117,11 +117,13 @@ impl Run {
         }
     }
 
-    /// The work done in `time`: the inverse of [`Run::stretch`].
+    /// The work that takes `time` or a little longer: the inverse of [`Run::stretch`]. It rounds up, so that an operation
+    /// which is taken back before its end never loses its last picosecond: a scheduling pass relies on that
+    /// (`Engine::let_the_pass_come`).
     pub(crate) fn shrink(&self, time: Picos) -> Picos {
         match self.speed.get() {
             1000 => time,
-            speed => Picos((u128::from(time.0) * u128::from(speed) / 1000) as u64),
+            speed => Picos((u128::from(time.0) * u128::from(speed)).div_ceil(1000) as u64),
         }
     }
 }
@@ -344,5 +346,22 @@ impl Vcpu {
     /// Whether it polls on its pCPU before it blocks.
     pub(crate) fn polls(&self) -> bool {
         matches!(self.op.kind.get(), Op::HaltPoll(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_is_taken_back_at_once_is_whole() {
+        let run = Vcpu::new(0, 0, 0).run;
+        for speed in [1, 7, 100, 360, 500, 661, 999, 1000] {
+            run.speed.set(speed);
+            for work in (0..3000).chain([554_447, 1 << 40]).map(Picos) {
+                assert_eq!(run.shrink(run.stretch(work)), work, "at {speed}");
+            }
+            assert_eq!(run.shrink(Picos(1)), Picos(1), "at {speed}: the last picosecond");
+        }
     }
 }

@@ -84,6 +84,21 @@ fn a_scheduler_without_directed_yields_gets_plain_ones() {
     assert_eq!(with(false), with(true), "four vCPUs on two pCPUs: there is always a candidate");
 }
 
+/// A busy sibling thread slows the work of an exit, but not the picosecond after it in which the scheduling pass of
+/// its yield comes: none is lost where time is converted to work.
+#[test]
+fn a_pass_comes_before_the_next_instruction_beside_a_busy_sibling_too() {
+    let ple = PauseLoopExiting { grow: 2, max: 2 * SEC, ..PauseLoopExiting::default() };
+    let core = Host { cores: 1, threads: 2, smt_permille: 661, ..host(1, "null") };
+    let options = Host { pause_loop_exiting: Some(ple), ..core };
+    let work = LockLoop { fixed: true, count: 1, ..lock_loop(SEC, Picos::ZERO) };
+    let outcome = run(&scenario(options, vec![tickless(2, "ticket", work)], 3 * SEC), 1);
+    let exit = Picos(Costs::default().pause_loop_exit.0 * 1000 / 661 + 1);
+    let exiting: Picos = outcome.domains[0].vcpus.iter().map(|v| v.exiting).sum();
+    assert!(exits(&outcome) > 10);
+    assert_eq!(exiting, exits(&outcome) * exit);
+}
+
 /// One vCPU holds the lock for 1 s; the other spins for it on a pCPU of its own. It is never dispatched
 /// anew, so its window grows: exits come after 2.048 us, then after twice that, and so on. The last exit
 /// within the second is number k with 2.048 us (2^k - 1) <= 1 s: k = 18.
