@@ -212,8 +212,6 @@ impl Scheduler for Credit {
         if self.profile.idle_tick {
             for p in cx.pool().clone().iter() {
                 self.start_tick(cx, p);
-                // Its first pass begins its first slice.
-                cx.resched(p);
             }
         }
         // Sampled accounting is a part of the first pCPU's tick.
@@ -350,8 +348,7 @@ impl Scheduler for Credit {
             }
             None => self.stop_tick(cx, p),
         }
-        let ends = next.is_some() || self.profile.idle_tick;
-        Decision { next, slice: ends.then_some(self.params.tslice) }
+        Decision { next, slice: next.map(|_| self.params.tslice) }
     }
 
     fn timer(&mut self, cx: &mut Context<'_>, timer: TimerId) {

@@ -164,17 +164,3 @@ fn a_yield_does_not_dodge_the_tick_in_2008() {
     d.settle();
     assert_eq!(d.ran(0), [(0., 9.5, 0), (9.5, 39.5, 1), (39.5, 49.5, 0), (49.5, 79.5, 1)]);
 }
-
-/// In Xen 3.3 an idle pCPU has a slice of 30 ms too, and looks for work when it ends. Three hogs start at
-/// one instant, all at home on pCPU 0, which alone is told. pCPU 1 had a pass at 0 and steals one at 30.
-#[test]
-fn an_idle_pcpu_looks_for_work_every_30_ms_in_2008() {
-    let mut d = Driver::flat("credit-2008", 2);
-    d.settle();
-    let hogs = [(); 3].map(|()| d.domain(256, 0, 1)[0]);
-    hogs.iter().for_each(|v| assert_eq!(d.h.machine().home(*v), PcpuId(0)));
-    hogs.iter().for_each(|v| d.up(*v));
-    d.run_to(Nanos::ms(31));
-    let first = d.ran(1);
-    assert_eq!((first.len(), first[0].0, first[0].1), (1, 30., 31.));
-}
