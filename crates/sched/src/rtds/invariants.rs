@@ -15,7 +15,7 @@ impl Rtds {
             let listed = vcpu.queued.is_some() || vcpu.depleted;
             let waits = machine.is_runnable(v) && !on;
             let fail = |what: &str| Err(format!("{v:?} {what}: {vcpu:?}"));
-            if listed != waits {
+            if listed != waits || vcpu.depleted != self.depleted_links.is_linked(v.0) {
                 return fail("is lost or queued wrongly");
             }
             if vcpu.queued.is_some() == (listed && vcpu.left == Nanos::ZERO) && listed {
@@ -30,7 +30,8 @@ impl Rtds {
             if vcpu.queued.is_some_and(|(l, d, _)| (l, d) != vcpu.priority()) {
                 return fail("is queued in the wrong place");
             }
-            if self.deadline_links.is_linked(v.0) != (waits || on) {
+            let awaits = (waits || on) && !self.profile.polls;
+            if self.deadline_links.is_linked(v.0) != awaits {
                 return fail("waits for its deadline, or not, wrongly");
             }
         }

@@ -28,9 +28,9 @@
 //! without extratime. Weights, caps and yields have no effect (after a yield, the pass chooses by
 //! deadline again; on a tie a queued vCPU wins over the running one).
 //!
-//! Source: schedulers specification §5, after Xen's rt.c (4.7 and later; profile `rtds-4.5`: 4.5 and
-//! 4.6, which look for due deadlines in passes at most 1 ms apart instead of using a timer, and have
-//! no extratime). `as_is` follows the original in two points: a replenished vCPU with extratime
+//! Source: schedulers specification §5, after Xen's rt.c (4.10 and later; profile `rtds-4.5`: 4.5 and
+//! 4.6, which have no timer and no extratime. They look for due deadlines of queued vCPUs in passes
+//! at most 1 ms apart, and when a vCPU is queued; the running vCPU wins a tie). `as_is` follows the original in two points: a replenished vCPU with extratime
 //! preempts no other, and replenishment goes by level before deadline, so that it may come late.
 //! Deviations: a wake-up of a depleted vCPU tells no pCPU, since it would have no effect; an idle pCPU
 //! of `rtds-4.5` looks every 1 ms, as a busy one does.
@@ -83,6 +83,9 @@ pub struct Rtds {
     domains: Vec<Server>,
     vcpus: Vec<Vcpu>,
     run_queue: BTreeSet<(Key, VcpuId)>,
+    /// vCPUs without budget, the last first.
+    depleted: List,
+    depleted_links: Links,
     replenishments: List,
     deadline_links: Links,
     arrivals: u64,
@@ -104,6 +107,8 @@ impl Rtds {
             domains: Vec::new(),
             vcpus: Vec::new(),
             run_queue: BTreeSet::new(),
+            depleted: List::EMPTY,
+            depleted_links: Links::default(),
             replenishments: List::EMPTY,
             deadline_links: Links::default(),
             arrivals: 0,
@@ -167,6 +172,7 @@ impl Scheduler for Rtds {
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         self.vcpus.push(Vcpu::new(self.domains[cx.domain_of(v).index()]));
         self.deadline_links.grow();
+        self.depleted_links.grow();
         let home = self.pick(cx, v);
         cx.set_home(v, home);
         self.vcpus[v.index()].update(cx.now());
@@ -180,6 +186,14 @@ impl Scheduler for Rtds {
     fn wake(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let vcpu = &self.vcpus[v.index()];
         if cx.is_current(v) || vcpu.queued.is_some() || vcpu.depleted {
+            return;
+        }
+        if self.profile.polls {
+            if !cx.is_running(v) {
+                self.vcpus[v.index()].update(cx.now());
+                self.enqueue(v);
+                self.look_around(cx);
+            }
             return;
         }
         let updated = self.vcpus[v.index()].update(cx.now());
@@ -222,11 +236,7 @@ impl Scheduler for Rtds {
             self.vcpus[v.index()].burn(now);
         }
         if self.profile.polls {
-            self.replenish(now);
-            for i in 0..self.replenished.len() {
-                self.await_deadline(self.replenished[i].0);
-            }
-            self.replenished.clear();
+            self.refill_queued(now);
         }
         let allowed = |v: &VcpuId| cx.affinity(*v).hard().contains(p);
         let first = self.run_queue.iter().map(|(_, v)| *v).find(allowed);
@@ -235,7 +245,9 @@ impl Scheduler for Rtds {
             let first = first.map(|f| self.vcpus[f.index()].priority());
             cx.is_runnable(*v)
                 && vcpu.left > Nanos::ZERO
-                && first.is_none_or(|first| vcpu.priority() < first)
+                && first.is_none_or(|first| {
+                    vcpu.priority() < first || self.profile.polls && vcpu.priority() == first
+                })
         });
         let next = keep.or(first);
         self.idle.set(p, next.is_none());
@@ -248,14 +260,17 @@ impl Scheduler for Rtds {
         }
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.burned = now;
-        let slice = if self.profile.polls { vcpu.left.min(POLL) } else { vcpu.left };
+        // With polls the original takes the whole budget, be it left or not.
+        let slice = if self.profile.polls { vcpu.server.budget.min(POLL) } else { vcpu.left };
         Decision { next, slice: Some(slice) }
     }
 
     fn context_saved(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         if cx.is_runnable(v) {
             self.enqueue(v);
-            if !self.vcpus[v.index()].depleted {
+            if self.profile.polls {
+                self.look_around(cx);
+            } else if !self.vcpus[v.index()].depleted {
                 self.tell(cx, v);
             }
         } else {

@@ -30,7 +30,7 @@ pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     name: "rtds",
     aliases: &[],
     brief: "global earliest deadline first: a budget for each vCPU in each period",
-    source: "Xen rtds, 4.7 and later",
+    source: "Xen rtds, 4.10 and later",
     work_conserving: true,
     weights: false,
     caps: false,

@@ -23,6 +23,7 @@ impl Rtds {
             self.run_queue.insert((key, v));
         } else {
             vcpu.depleted = true;
+            self.depleted_links.push_front(&mut self.depleted, v.0);
         }
     }
 
@@ -32,7 +33,11 @@ impl Rtds {
         if let Some(key) = vcpu.queued.take() {
             return self.run_queue.remove(&(key, v));
         }
-        core::mem::take(&mut vcpu.depleted)
+        let depleted = core::mem::take(&mut vcpu.depleted);
+        if depleted {
+            self.depleted_links.remove(&mut self.depleted, v.0);
+        }
+        depleted
     }
 
     /// Puts `v` into the replenishment queue, at its new place if it is there already: behind all
@@ -40,6 +45,9 @@ impl Rtds {
     /// is lower. Levels change while vCPUs wait, so that queue need not be sorted. O(vCPUs that go
     /// behind `v`), with `as_is` O(vCPUs that go before it).
     pub(super) fn await_deadline(&mut self, v: VcpuId) {
+        if self.profile.polls {
+            return;
+        }
         self.forget_deadline(v);
         let vcpu = |x: u32| &self.vcpus[x as usize];
         let mut queue = self.replenishments;
@@ -97,6 +105,60 @@ impl Rtds {
             self.told.insert(p);
             cx.resched(p);
         }
+    }
+
+    /// The pCPU that 4.5 tells about `new`: its home if that idles, told or not; else the first that was
+    /// not told and idles or, if none does, runs the vCPU with the latest deadline, if that is later.
+    fn whom_to_tell_early(&self, cx: &Context<'_>, new: VcpuId) -> Option<PcpuId> {
+        let (home, hard) = (cx.home(new), cx.affinity(new).hard());
+        if cx.current(home).is_none() {
+            return Some(home);
+        }
+        let mut latest = None;
+        for p in hard.iter().filter(|p| !self.told.contains(*p)) {
+            let Some(v) = cx.current(p) else { return Some(p) };
+            let deadline = self.vcpus[v.index()].deadline;
+            if latest.is_none_or(|(most, _)| deadline > most) {
+                latest = Some((deadline, p));
+            }
+        }
+        latest.filter(|(most, _)| self.vcpus[new.index()].deadline < *most).map(|(_, p)| p)
+    }
+
+    /// What 4.5 does after it has queued a vCPU: refills the queued vCPUs whose deadline has passed, then
+    /// tells a pCPU about the first of the queue.
+    pub(super) fn look_around(&mut self, cx: &mut Context<'_>) {
+        self.refill_queued(cx.now());
+        let first = self.run_queue.first().map(|(_, v)| *v);
+        if let Some(p) = first.and_then(|first| self.whom_to_tell_early(cx, first)) {
+            self.idle.remove(p);
+            self.told.insert(p);
+            cx.resched(p);
+        }
+    }
+
+    /// Refills, in 4.5, the queued vCPUs whose deadline has passed: those of the run queue in order, then
+    /// those of the depleted list, the last depleted first. A running vCPU is refilled only once it is
+    /// queued again.
+    pub(super) fn refill_queued(&mut self, now: Nanos) {
+        while let Some(&((_, deadline, _), v)) = self.run_queue.first()
+            && deadline <= now
+        {
+            self.refill(now, v);
+        }
+        let mut at = self.depleted.head();
+        while let Some(x) = at {
+            at = self.depleted_links.next(x);
+            if self.vcpus[x as usize].deadline <= now {
+                self.refill(now, VcpuId(x));
+            }
+        }
+    }
+
+    fn refill(&mut self, now: Nanos, v: VcpuId) {
+        self.dequeue(v);
+        self.vcpus[v.index()].update(now);
+        self.enqueue(v);
     }
 
     /// Replenishes all vCPUs at the head of the replenishment queue whose deadline has passed, and

@@ -130,6 +130,34 @@ fn the_polling_profile_finds_deadlines_up_to_1_ms_late() {
     assert_eq!(d.ran(0), [(0., 3., 0), (6., 9., 0), (11., 14., 0), (17., 18., 0)]);
 }
 
+/// Xen 4.5 looks for due deadlines among queued vCPUs only. V comes up at 8 ms, with 4 ms up to its deadline
+/// at 10. It runs over the deadline with what is left, 2 ms. At 12 it is out of budget, so it is queued,
+/// its deadline has passed, and it gets 4 ms at once; the next come at 20. (From 4.7 on the timer
+/// refills it at 10, so it runs until 14.)
+#[test]
+fn the_polling_profile_does_not_refill_a_running_vcpu() {
+    for (name, extratime, end) in [("rtds-4.5", None, 16.), ("rtds", Some(false), 14.)] {
+        let mut d = Driver::flat(name, 1);
+        let v = vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), extratime));
+        d.run_to(Nanos::ms(8));
+        d.up(v);
+        d.run_to(Nanos::ms(24));
+        assert_eq!(d.ran(0), [(8., end, 0), (20., 24., 0)], "{name}");
+    }
+}
+
+/// In Xen 4.5 the running vCPU wins a tie, so A keeps the pCPU for its 4 ms, though it passes every
+/// ms. Depleted vCPUs are listed and refilled last in, first out: B comes first at 10 ms, A at 20.
+#[test]
+fn the_polling_profile_keeps_the_running_vcpu_on_a_tie() {
+    let mut d = Driver::flat("rtds-4.5", 1);
+    let v = [0, 1].map(|_| vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), None)));
+    v.iter().for_each(|v| d.up(*v));
+    d.run_to(Nanos::ms(24));
+    let expected = [(0., 4., 0), (4., 8., 1), (10., 14., 1), (14., 18., 0), (20., 24., 0)];
+    assert_eq!(d.ran(0), expected);
+}
+
 #[test]
 fn a_budget_is_kept_while_blocked_and_lost_at_the_deadline() {
     let mut d = Driver::flat("rtds", 1);
