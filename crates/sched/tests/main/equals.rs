@@ -24,8 +24,8 @@ fn promise(name: &str, fair: Nanos) -> Option<(Nanos, bool)> {
         "null" => return None,
         // Two slices. Stealing evens out what several pCPUs have.
         "credit" | "credit-2016" | "credit-2013" => (Nanos::ms(60), true),
-        // A pCPU that goes idle looks for work, but none goes idle again: vCPUs that started at one
-        // home stay there, and the other pCPUs idle.
+        // vCPUs that started at one home stay there, and the other pCPUs idle: a difference from Xen
+        // 3.3, where an idle pCPU looks for work every 30 ms.
         "credit-2008" => (Nanos::ms(60), false),
         // Three epochs: a vCPU needs half a millisecond more credit to change its pCPU, so two of three
         // vCPUs may share one for some epochs.
