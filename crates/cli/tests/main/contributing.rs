@@ -73,7 +73,7 @@ fn additions() -> Vec<Addition> {
                 ),
                 (
                     "crates/workload/src/noise.rs",
-                    "    let domain = Domain::new(",
+                    "        let domain = Domain::new(",
                     "let wait_distribution = if noise.steady { Distribution::Fixed } else { Distribution::Exponential };
                     let work = BurnWait { wait_distribution, ..work };\n",
                 ),
