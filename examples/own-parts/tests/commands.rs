@@ -28,10 +28,10 @@ fn they_are_listed_once_among_the_others() {
 
 #[test]
 fn a_scenario_names_them() {
-    let text = out(&["run", &meeting(), "--no-progress"]);
+    let text = out(&["run", &meeting(), "--verbose", "--no-progress"]);
     assert!(text.contains("All tasks ended") && text.contains("scheduler stride"), "{text}");
     assert!(text.contains("table"), "the lock of the workload: {text}");
-    assert_eq!(out(&["run", &meeting(), "--set", "host.scheduler=waldspurger"]), text);
+    assert_eq!(out(&["run", &meeting(), "--verbose", "--set", "host.scheduler=waldspurger"]), text);
 }
 
 #[test]
