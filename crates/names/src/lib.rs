@@ -104,6 +104,12 @@ impl Names {
         names
     }
 
+    /// Whether a workload of a domain takes locks in user mode.
+    #[must_use]
+    pub fn locks_in_user_mode(&self, domain: &Domain) -> bool {
+        Loads::of(domain, &self.workloads).is_ok_and(|loads| loads.locks_in_user_mode())
+    }
+
     /// Names of the tasks with which a domain starts, in the order of their numbers.
     #[must_use]
     pub fn first_tasks_of(&self, domain: &Domain) -> Vec<String> {

@@ -144,6 +144,12 @@ impl Noise {
 }
 
 impl Scenario {
+    /// The number of vCPUs of all domains, without those of the host's noise.
+    #[must_use]
+    pub fn vcpus(&self) -> u32 {
+        self.domains.iter().map(|d| d.vcpus).sum()
+    }
+
     /// The number of vCPUs of each domain, followed by that of each group of the host's noise.
     #[must_use]
     pub fn domain_sizes(&self) -> Vec<u32> {

@@ -119,8 +119,8 @@ impl Quantiles {
         self.max.map_or(time, |max| time.min(max))
     }
 
-    /// Checks that they are in order.
-    fn agree(&self) -> Result<(), Fault> {
+    /// The quantiles that are given, with their keys, in order.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, Picos)> + use<> {
         let Self { min, p50, p90, p95, p99, p995, p999, max } = *self;
         let all = [
             ("min", min),
@@ -132,7 +132,12 @@ impl Quantiles {
             ("p999", p999),
             ("max", max),
         ];
-        let mut given = all.iter().filter_map(|(key, time)| Some((*key, (*time)?)));
+        all.into_iter().filter_map(|(key, time)| Some((key, time?)))
+    }
+
+    /// Checks that they are in order.
+    fn agree(&self) -> Result<(), Fault> {
+        let mut given = self.given();
         let Some(mut before) = given.next() else { return Ok(()) };
         for (key, time) in given {
             let (lower, least) = before;

@@ -55,20 +55,8 @@ pub(crate) fn rounded(ns: f64) -> Picos {
 /// The cost as files and `--set` have it.
 #[must_use]
 pub fn text(cost: Varying) -> String {
-    let Varying::Drawn(Quantiles { min, p50, p90, p95, p99, p995, p999, max }) = cost else {
-        return format!("\"{}\"", cost.median());
-    };
-    let all = [
-        ("min", min),
-        ("p50", Some(p50)),
-        ("p90", p90),
-        ("p95", p95),
-        ("p99", Some(p99)),
-        ("p995", p995),
-        ("p999", p999),
-        ("max", max),
-    ];
-    let given = all.iter().filter_map(|(key, time)| Some(format!("{key} = \"{}\"", (*time)?)));
+    let Varying::Drawn(quantiles) = cost else { return format!("\"{}\"", cost.median()) };
+    let given = quantiles.given().map(|(key, time)| format!("{key} = \"{time}\""));
     format!("{{ {} }}", given.collect::<Vec<_>>().join(", "))
 }
 

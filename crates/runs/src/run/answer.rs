@@ -3,8 +3,7 @@
 use super::{Beside, mean, report, steady};
 use crate::catalog::names;
 use overspin_report::{Block, Grid, share, tenths, three_digits, time};
-use overspin_scenario::{Cause, DomainOutcome, Ending, Outcome, Picos, Scenario, WaitCauses};
-use overspin_workload::Loads;
+use overspin_scenario::{Cause, DomainOutcome, Outcome, Picos, Scenario, WaitCauses};
 
 /// Domains in the table; a report with `--verbose` has all.
 const MOST_DOMAINS: usize = 8;
@@ -33,8 +32,7 @@ pub fn answer(
     command: Option<&str>,
 ) -> Vec<Block> {
     let number = subject(outcome);
-    let ended = matches!(outcome.ending, Ending::Finished | Ending::Limit);
-    let (Some(domain), true) = (outcome.domains.get(number), ended) else {
+    let (Some(domain), true) = (outcome.domains.get(number), outcome.ending.is_sound()) else {
         return report(scenario, outcome);
     };
     let mut blocks = vec![Block::Title(scenario.name.clone())];
@@ -122,7 +120,7 @@ fn did(scenario: &Scenario, outcome: &Outcome, number: usize, beside: &Beside) -
             format!("`{name}`, with {lock} locks, did its work in {}", time(spent))
         }
     };
-    let vcpus: u32 = scenario.domains.iter().map(|d| d.vcpus).sum();
+    let vcpus = scenario.vcpus();
     let pcpus = scenario.host.pcpus();
     let best = beside.enough.as_ref().and_then(|(_, run)| {
         let best = Work::of(run, run.domains.get(number)?);
@@ -154,8 +152,7 @@ fn waited(scenario: &Scenario, outcome: &Outcome, number: usize) -> String {
             false => "It waited for no lock.".into(),
         };
     }
-    let loads = Loads::of(&scenario.domains[number], names().workloads());
-    let tasks = loads.is_ok_and(|loads| loads.locks_in_user_mode());
+    let tasks = names().locks_in_user_mode(&scenario.domains[number]);
     let (waiters, word) =
         if tasks { (domain.tasks.len(), "tasks") } else { (domain.vcpus.len(), "vCPUs") };
     let all = (outcome.lifetime(domain) * waiters as u64).max(Picos(1));
@@ -297,6 +294,7 @@ mod tests {
     use super::*;
     use crate::runner::Runner;
     use crate::scenario_file::parse;
+    use overspin_scenario::Ending;
     use overspin_testing::TWO_ON_ONE;
     use std::time::Duration;
 

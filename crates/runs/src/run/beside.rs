@@ -5,8 +5,7 @@
 use crate::catalog::names;
 use crate::runner::{Runner, Until};
 use overspin_locks::find;
-use overspin_scenario::{Domain, Ending, Outcome, Scenario};
-use overspin_workload::Loads;
+use overspin_scenario::{Domain, Outcome, Scenario};
 use std::time::{Duration, Instant};
 
 /// Real time for all runs beside one.
@@ -49,7 +48,7 @@ impl Beside {
         let runner = Runner { until: Until { deadline, ..runner.until }, ..runner };
         let run = |scenario: &Scenario| {
             let outcome = runner.run(scenario, seed, &mut (), &|_| {}).ok()?;
-            matches!(outcome.ending, Ending::Finished | Ending::Limit).then_some(outcome)
+            outcome.ending.is_sound().then_some(outcome)
         };
         if let Some(enough) = with_enough_pcpus(scenario) {
             beside.enough = run(&enough).map(|outcome| (enough.host.pcpus(), outcome));
@@ -68,8 +67,7 @@ impl Beside {
 
 /// The locks that a domain could have instead.
 fn others(scenario: &Scenario, domain: usize) -> impl Iterator<Item = &'static str> + use<> {
-    let loads = Loads::of(&scenario.domains[domain], names().workloads());
-    let of_program = loads.is_ok_and(|loads| loads.locks_in_user_mode());
+    let of_program = names().locks_in_user_mode(&scenario.domains[domain]);
     if of_program { OF_PROGRAMS } else { OF_KERNELS }.into_iter()
 }
 
@@ -77,7 +75,7 @@ fn others(scenario: &Scenario, domain: usize) -> impl Iterator<Item = &'static s
 /// to some, or are kept from running by a cap.
 fn with_enough_pcpus(scenario: &Scenario) -> Option<Scenario> {
     let host = &scenario.host;
-    let vcpus: u32 = scenario.domains.iter().map(|d| d.vcpus).sum();
+    let vcpus = scenario.vcpus();
     let bound = |d: &Domain| !d.affinity.is_empty() || d.cap > 0;
     let plain =
         host.pools.is_empty() && scenario.events.is_empty() && !scenario.domains.iter().any(bound);

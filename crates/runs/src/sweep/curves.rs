@@ -165,7 +165,7 @@ fn is_wide(positions: &[f64]) -> bool {
 }
 
 fn vcpus(point: &Point) -> u32 {
-    point.scenario.domains.iter().map(|d| d.vcpus).sum()
+    point.scenario.vcpus()
 }
 
 /// vCPUs of all domains for each pCPU.
