@@ -169,21 +169,16 @@ fn verdict(c: &Comparison, better: Option<Better>) -> String {
     if c.ratio == 1.0 {
         return String::new();
     }
-    let words = match (c.finding, is_better(c, better)) {
-        (Finding::Same, _) => "not proven",
-        (Finding::Undecided, _) if is_single(c) => return direction_words(c, better).into(),
-        (Finding::Undecided, _) => "too few samples",
-        (_, Some(true)) => "better",
-        (_, Some(false)) => "WORSE",
-        (_, None) => "different",
+    let direction = match is_better(c, better) {
+        Some(true) => "better",
+        Some(false) => "WORSE",
+        None => "different",
     };
-    words.into()
-}
-
-fn direction_words(c: &Comparison, better: Option<Better>) -> &'static str {
-    match is_better(c, better) {
-        Some(true) => "better (1 run)",
-        Some(false) => "WORSE (1 run)",
-        None => "(1 run)",
+    match c.finding {
+        Finding::Same => "not proven".into(),
+        Finding::Undecided if is_single(c) && is_better(c, better).is_none() => "(1 run)".into(),
+        Finding::Undecided if is_single(c) => format!("{direction} (1 run)"),
+        Finding::Undecided => "too few samples".into(),
+        Finding::Different | Finding::Improved | Finding::Regressed => direction.into(),
     }
 }

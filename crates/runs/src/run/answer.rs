@@ -78,14 +78,12 @@ impl Work {
 
     /// How many times as much as `other`: by rates, or by the inverse of times.
     fn over(self, other: Self) -> Option<f64> {
-        let ratio = match (self, other) {
-            (Self::Time(own), Self::Time(other)) => other.seconds() / own.seconds(),
-            (Self::Time(_), _) | (_, Self::Time(_)) => return None,
-            (own, other) => own.rate() / other.rate(),
-        };
-        ratio.is_finite().then_some(ratio)
+        let alike = matches!(self, Self::Time(_)) == matches!(other, Self::Time(_));
+        let ratio = self.rate() / other.rate();
+        (alike && ratio.is_finite()).then_some(ratio)
     }
 
+    /// What it is in a second; of a time, how often that passes.
     fn rate(self) -> f64 {
         match self {
             Self::Acquisitions(rate) | Self::Items(rate) => rate,

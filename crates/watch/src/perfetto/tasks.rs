@@ -3,7 +3,7 @@
 //! A task gets its thread with its first event at such a lock. The thread shows on which vCPU the task is; what that vCPU
 //! does stands in the vCPU's own tracks.
 
-use super::messages::{Process, ProcessTree, Thread, TracePacket};
+use super::messages::{ProcessTree, Thread, TracePacket};
 use super::tracks::{self, Lane};
 use super::{PerfettoSink, pid, tid};
 use overspin_host::{LockEvent, SleepEvent};
@@ -25,7 +25,6 @@ struct Task {
 pub(super) struct Tasks {
     /// The task on each vCPU, by its domain and its number there.
     on: Vec<Option<(usize, u32)>>,
-    domain_of: Vec<usize>,
     known: BTreeMap<(usize, u32), Task>,
     /// The names of the tasks with which each domain starts.
     names: Vec<Vec<String>>,
@@ -34,12 +33,8 @@ pub(super) struct Tasks {
 impl Tasks {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let names = overspin_runs::catalog::names();
-        let domains = scenario.domains.iter().enumerate();
-        let domain_of: Vec<usize> =
-            domains.flat_map(|(d, domain)| (0..domain.vcpus).map(move |_| d)).collect();
         Self {
-            on: vec![None; domain_of.len()],
-            domain_of,
+            on: vec![None; scenario.vcpus() as usize],
             known: BTreeMap::new(),
             names: scenario.domains.iter().map(|d| names.first_tasks_of(d)).collect(),
         }
@@ -67,7 +62,7 @@ impl<W: Write> PerfettoSink<W> {
         };
         let entry =
             Thread { tid: Some(tid(thread)), name: Some(name.clone()), tgid: Some(pid(domain)) };
-        let tree = ProcessTree { processes: Vec::<Process>::new(), threads: vec![entry] };
+        let tree = ProcessTree { threads: vec![entry], ..ProcessTree::default() };
         self.write(TracePacket { process_tree: Some(tree), ..TracePacket::default() });
         self.describe(tracks::thread(thread, pid(domain), tid(thread), name));
         self.show(at, task);
@@ -91,7 +86,7 @@ impl<W: Write> PerfettoSink<W> {
     /// The guest's scheduler puts another task on a vCPU. A vCPU spins while the task on it waits.
     pub(super) fn switches(&mut self, at: Picos, vcpu: u32, task: Option<u32>) {
         let vcpu = vcpu as usize;
-        let new = task.map(|task| (self.tasks.domain_of[vcpu], task));
+        let new = task.map(|task| (self.vcpus[vcpu].domain, task));
         let old = std::mem::replace(&mut self.tasks.on[vcpu], new);
         let waits = |tasks: &Tasks, task| tasks.known.get(&task).is_some_and(|t| t.waits);
         if let Some(old) = old {
