@@ -362,6 +362,7 @@ parameters! {
         preemption: Varying = VARYING_COST, Is("0ns"),
             "What a switch takes beyond `context_switch` if the vCPU that leaves did not ask for it: its exit.";
         hypercall: Varying = VARYING_COST, Is("500ns"), "A guest enters and leaves the hypervisor.";
+        system_call: Picos = COST, Is("500ns"), "A task in user mode enters and leaves its kernel.";
         pause_loop_exit: Picos = COST, Is("620ns"),
             "A guest exits to the hypervisor and comes back because it spins.";
         yield_to: Picos = COST, Is("500ns"),

@@ -69,7 +69,7 @@ parameters! {
     @refuse_others
     /// Quantiles of a time, between which draws are interpolated: see the top of the file.
     #[derive(Copy, Eq)]
-    Quantiles: pub QUANTILES at "{ p50 = …, p99 = … }",
+    Quantiles: pub QUANTILES at "quantiles of a time",
     "Quantiles of a time that is drawn anew each time. In between, it is linear in the logarithm of the part beyond." {
         /// `None`: the median.
         min: Option<Picos> = time(Picos::ZERO, SEC), Means("`p50`"), "Shortest.";

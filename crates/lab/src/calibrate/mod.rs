@@ -107,6 +107,7 @@ pub fn told(quantity: Quantity) -> QuantityInfo {
             unit: "ns",
             key: None,
         },
+        Quantity::SystemCall => cost("system_call", "futex call that wakes nobody"),
         Quantity::ContextSwitch => cost("context_switch", "switch between two threads of a CPU"),
         Quantity::Wake => other("wake", "ns", "wake-up of a thread on another CPU"),
         Quantity::Timer => other("sleep", "ns", "lateness of a sleep of 1 ms"),

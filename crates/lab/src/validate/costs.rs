@@ -44,7 +44,7 @@ fn of_hv(cpus: u32) -> Result<Vec<Cost>, Refused> {
     Ok(all)
 }
 
-/// The kernel is the hypervisor of threads: a system call is a hypercall.
+/// The kernel is the hypervisor of threads: a system call is a hypercall, too.
 fn of_kernel(cpus: u32) -> Result<Vec<Cost>, Refused> {
     let measured = allowed_cpus()
         .and_then(|allowed| KernelCosts::measure(&allowed[..allowed.len().min(cpus as usize)]));
@@ -60,7 +60,9 @@ fn of_kernel(cpus: u32) -> Result<Vec<Cost>, Refused> {
         busy: &of.singles.busy,
     };
     let always = [of.call_ns, of.context_switch_ns, of.host_timer_ns];
-    Ok(calibrate::costs(always, [of.wake_ns, of.timer_ns], single))
+    let mut all = calibrate::costs(always, [of.wake_ns, of.timer_ns], single);
+    all.push(Cost { key: "system_call", ns: of.call_ns, singles: Vec::new() });
+    Ok(all)
 }
 
 fn summary(world: &str, all: &[Vec<Cost>]) -> Costs {

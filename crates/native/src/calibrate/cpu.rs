@@ -2,12 +2,13 @@
 
 use std::hint::{black_box, spin_loop};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Quantity, middle};
 use crate::bench::{pin, work};
+use crate::futex;
 
 /// Operations of a piece, some 1 to 30 us, and pieces of a sample.
 const TIMES: u32 = 1_000;
@@ -28,7 +29,7 @@ fn each(operation: impl Fn()) -> f64 {
     middle((0..PIECES).map(piece).collect())
 }
 
-/// What a CPU does with a line that it owns.
+/// What a CPU does with a line that it owns, and an empty system call.
 pub(super) fn local(cpu: usize) -> io::Result<Vec<(Quantity, f64)>> {
     pin(&[cpu])?;
     let word = AtomicU64::new(0);
@@ -47,7 +48,12 @@ pub(super) fn local(cpu: usize) -> io::Result<Vec<(Quantity, f64)>> {
             spin_loop();
         }
     });
+    let nobody = AtomicU32::new(0);
+    let call = each(|| {
+        futex::wake(&raw const nobody, 1);
+    });
     Ok(vec![
+        (Quantity::SystemCall, call),
         (Quantity::CacheHit, hit),
         (Quantity::Atomic, (atomic - hit).max(0.0)),
         (Quantity::Fence, (fenced - hit).max(0.0)),

@@ -42,6 +42,8 @@ pub enum Quantity {
     Transfer(Distance),
     /// A line moves between these two CPUs, nanoseconds.
     Between(u32, u32),
+    /// A futex call that wakes nobody, nanoseconds.
+    SystemCall,
     /// A CPU goes from one thread to another, without the system calls, nanoseconds.
     ContextSwitch,
     /// From the wake-up of a sleeping thread to its first instruction on another CPU, nanoseconds.

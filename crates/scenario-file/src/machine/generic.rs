@@ -28,6 +28,7 @@ pub(super) const MACHINE: Machine = Machine {
         nanos("context_switch", 2000.0, ORDER).assumed(1000.0, 5000.0),
         nanos("preemption", 0.0, "chosen: the exit is part of the context switch").chosen(),
         nanos("hypercall", 500.0, ORDER).assumed(200.0, 1500.0),
+        nanos("system_call", 500.0, "a futex call with its work, between 100 (an empty call) and 1000").assumed(100.0, 1000.0),
         nanos(
             "pause_loop_exit",
             620.0,

@@ -63,12 +63,11 @@ impl Guest {
         }
     }
 
-    /// A system call of the current task: what it does, between entry and return, is kernel code. It takes as long as a
-    /// hypercall; few machines differ by more than a factor of two.
+    /// A system call of the current task: what it does, between entry and return, is kernel code.
     fn system_call(&self, engine: &Engine, does: impl FnOnce()) {
         let task = engine.cpu().task.get();
         task.mode.set(Mode::Kernel);
-        engine.burn(engine.costs.hypercall.next());
+        engine.burn(engine.scenario.host.costs.system_call);
         does();
         self.schedule_if_needed(engine);
         task.mode.set(Mode::User);
