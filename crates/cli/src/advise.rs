@@ -5,11 +5,11 @@ use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use crate::{progress, world};
 use clap::{Args, ValueEnum};
-use overspin_lab::advise::Work;
-use overspin_lab::advise::{self, AdviceError, Question};
+use overspin_lab::advise::host::{HostFound, Pressure, pressure};
+use overspin_lab::advise::{self, AdviceError, Guest, Question, Work};
 use overspin_runs::parallel::ParallelError;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What guests do, in operators' words.
@@ -42,9 +42,12 @@ pub(crate) struct AdviseArgs {
     /// Machine of the host (`overspin list machines`), or the file of a profile (`overspin calibrate`)
     #[arg(long, value_name = "NAME", default_value = "skylake-sp")]
     machine: String,
-    /// pCPUs of the host
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pcpus: u32,
+    /// Read the guests of a host that exists: from files of `virsh dumpxml`, `xl list -l`, `kubectl get pods -o yaml` or compose; without a file, from this machine
+    #[arg(long, value_name = "FILE", num_args = 0.., conflicts_with_all = ["guests", "vcpus"])]
+    host: Option<Vec<PathBuf>>,
+    /// pCPUs of the host; default: 8, or with --host those of this machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pcpus: Option<u32>,
     /// Number of guests, all alike
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
     guests: u32,
@@ -54,9 +57,9 @@ pub(crate) struct AdviseArgs {
     /// What the guests do
     #[arg(long, default_value = "build")]
     work: GuestWork,
-    /// Schedulers to compare, the host's own first (`overspin list schedulers`)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "credit,credit2")]
-    schedulers: Vec<String>,
+    /// Schedulers to compare, the host's own first (`overspin list schedulers`); default: credit,credit2, or with --host the host's own
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    schedulers: Option<Vec<String>>,
     /// Lock of the guests' kernels (`overspin list locks`)
     #[arg(long, value_name = "NAME", default_value = "pv-qspinlock")]
     lock: String,
@@ -101,7 +104,7 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     let outputs = Outputs::new(global, &all)?;
     let [json, markdown, svg, scenario] = all.map(|path| outputs.open(path));
     let (json, markdown, svg, scenario) = (json?, markdown?, svg?, scenario?);
-    let question = question(args);
+    let (question, host) = question(args)?;
     let runner = world::runner(None, args.max_wall)?;
     let (bar, tell) = progress::of_runs(global, progress::RUNS);
     let result = advise::ask(&question, args.threads, runner, &tell);
@@ -112,10 +115,11 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     }
     let file =
         args.scenario.as_ref().map_or_else(|| FILE.into(), |path| path.display().to_string());
-    let blocks = advise::report(&advice, &file);
+    let (words, pressure) = host.unzip();
+    let blocks = advise::report(&advice, &file, words.as_deref().unwrap_or_default());
     if let Some(json) = json {
         let record = json!({
-            "question": advice.question, "scenario": advice.scenario,
+            "question": advice.question, "host": pressure, "scenario": advice.scenario,
             "breaks": question.schedulers.iter()
                 .map(|s| json!({ "scheduler": s, "break": advice.breaks(s) })).collect::<Vec<_>>(),
             "effects": advice.effects(), "doubts": advice.doubts(), "points": advice.points,
@@ -132,20 +136,39 @@ pub(crate) fn advise(args: &AdviseArgs, global: &Global) -> Result<Verdict, Fail
     Ok(advice.stopped().map_or(Verdict::Fine, world::stopped))
 }
 
-fn question(args: &AdviseArgs) -> Question {
-    Question {
+/// What was read of a host, in paragraphs, and how short of CPU time this machine is.
+type Host = (Vec<String>, Pressure);
+
+fn question(args: &AdviseArgs) -> Result<(Question, Option<Host>), Failure> {
+    let pcpus = args.pcpus.unwrap_or_else(|| match args.host {
+        Some(_) => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        None => 8,
+    });
+    let mut question = Question {
         machine: args.machine.clone(),
-        pcpus: args.pcpus,
-        guests: args.guests,
-        vcpus: args.vcpus,
+        pcpus,
+        guests: Guest::alike(args.guests, args.vcpus),
         work: args.work.work(),
-        schedulers: args.schedulers.clone(),
+        schedulers: ["credit", "credit2"].map(Into::into).into(),
         lock: args.lock.clone(),
         seeds: args.seeds,
         least_work_percent: args.least_work,
         longest_wait_times: args.longest_wait,
         length_ms: args.length.map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX)),
+    };
+    let mut host = None;
+    if let Some(files) = &args.host {
+        let found = HostFound::read(files, Path::new("/"), pcpus)
+            .map_err(|error| Failure::usage(error.cause, error.remedy))?;
+        question.schedulers = found.schedulers();
+        question.guests.clone_from(&found.guests);
+        let pressure = pressure(Path::new("/"));
+        host = Some((found.words(&pressure), pressure));
     }
+    if let Some(schedulers) = &args.schedulers {
+        question.schedulers.clone_from(schedulers);
+    }
+    Ok((question, host))
 }
 
 fn failure(error: AdviceError) -> Failure {

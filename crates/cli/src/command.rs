@@ -6,7 +6,8 @@ use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
 use crate::{
     advise, bench, calibrate, check, compare, doctor, exec, explain, fit, import, list, man,
-    measure, merge, report, reproduce, run, schedbench, show, top, validate, xen_emulated,
+    measure, merge, named_output, report, reproduce, run, schedbench, show, top, validate,
+    xen_emulated,
 };
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -124,7 +125,7 @@ pub(crate) fn command() -> clap::Command {
         "{{about}}\n\n{{usage-heading}} {{usage}}\n{groups}\n`overspin COMMAND --help` tells more about a command.\n\n\
          Options:\n{{options}}{{after-help}}"
     );
-    command.help_template(template)
+    named_output::add(command.help_template(template))
 }
 
 /// Parses the arguments of a process.
@@ -177,10 +178,10 @@ pub(crate) fn run(args: &Args, parts: &Parts) -> Result<Verdict, Failure> {
         Command::Doctor(command) => doctor::doctor(command, &args.global),
         Command::Completions { shell } => {
             let mut text = Vec::new();
-            clap_complete::generate(*shell, &mut Args::command(), "overspin", &mut text);
+            clap_complete::generate(*shell, &mut self::command(), "overspin", &mut text);
             show::bytes(&text).map(|()| Verdict::Fine)
         }
-        Command::Man(command) => man::man(command, Args::command()),
+        Command::Man(command) => man::man(command, self::command()),
     }
 }
 

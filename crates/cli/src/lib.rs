@@ -38,6 +38,7 @@ mod list;
 mod man;
 mod measure;
 mod merge;
+mod named_output;
 mod progress;
 #[cfg(test)]
 mod reference;
@@ -73,9 +74,12 @@ pub fn main_with(catalog: Catalog) -> ExitCode {
 #[must_use]
 pub fn main_of(catalog: Catalog, arguments: Vec<OsString>) -> u8 {
     build().is_of_this_program();
-    let parsed = command::parse(&arguments);
+    let meant = match named_output::meant(&command::command(), &arguments) {
+        Ok(meant) => meant,
+        Err(failure) => return failure.report(),
+    };
     show::set_arguments(arguments);
-    let args = match parsed {
+    let args = match command::parse(&meant) {
         Ok(args) => args,
         Err(mut error) => {
             command::keep_near_suggestion(&mut error);

@@ -2,8 +2,8 @@
 //! read.
 
 use crate::args::EXIT_CODES;
-use crate::command::Args;
-use clap::{Arg, ArgAction, Command, CommandFactory};
+use crate::command::command;
+use clap::{Arg, ArgAction, Command};
 use std::fmt::Write;
 
 /// An option of as many commands has one row for all of them.
@@ -12,7 +12,7 @@ const SEVERAL: usize = 2;
 /// A chapter for each command, with its usage and a list of its arguments and options; and before them those that several
 /// commands have.
 pub(crate) fn commands() -> String {
-    let mut root = Args::command();
+    let mut root = command();
     root.build();
     let mut rows = Vec::new();
     own_rows(&root, &mut rows);
@@ -167,7 +167,7 @@ mod tests {
             }
             command.get_subcommands().for_each(|below| check(text, below));
         }
-        check(&text, &Args::command());
+        check(&text, &command());
         for heading in
             ["## overspin run\n", "## overspin schedbench plan\n", "## overspin bench locks\n"]
         {

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod doctor;
 pub mod examples;
 pub mod fit;
+mod kernels_scheduler;
 pub mod measure;
 pub mod metric;
 pub mod perf_sched;

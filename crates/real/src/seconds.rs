@@ -136,6 +136,15 @@ impl Counters {
     }
 }
 
+/// What the machine does during this time, in which the calling thread sleeps.
+#[must_use]
+pub fn watched(length: Duration) -> Second {
+    let (before, began) = (Counters::now(None), Instant::now());
+    std::thread::sleep(length);
+    let took = began.elapsed().as_secs_f64().max(1e-6);
+    Counters::now(None).since(&before, took, took)
+}
+
 /// What one run of a benchmark saw of the machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watched {

@@ -10,9 +10,8 @@ use overspin_report::{Bar, Markup, Panel, Row};
 pub fn picture(advice: &Advice) -> Markup {
     let question = &advice.question;
     let title = format!(
-        "{} guests of {} vCPUs that run {}, with {} on {}",
-        question.guests,
-        question.vcpus,
+        "{} that run {}, with {} on {}",
+        question.guests_in_words(),
         question.work.name(),
         question.lock,
         question.machine

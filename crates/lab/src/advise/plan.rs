@@ -1,6 +1,6 @@
 //! Which runs answer a question.
 
-use super::{Question, template};
+use super::Question;
 use overspin_runs::scenario_file::cost_keys;
 use overspin_scenario::Picos;
 use overspin_scenario_file::machine::machine;
@@ -52,9 +52,7 @@ pub(super) fn points(question: &Question) -> Vec<Point> {
         sets,
     };
     let everywhere = |key: &str, value: &str| -> Vec<String> {
-        (0..question.guests)
-            .map(|g| format!("domain.{}.{key}={value}", template::guest(g)))
-            .collect()
+        question.guests.iter().map(|g| format!("domain.{}.{key}={value}", g.name)).collect()
     };
     for lock in LOCKS.iter().filter(|lock| **lock != question.lock) {
         points.push(here(Group::Lock, format!("lock {lock}"), everywhere("lock", lock)));

@@ -14,14 +14,16 @@ const MOST_EFFECTS: usize = 8;
 /// Width of the longest bar of the small picture.
 const BAR: usize = 40;
 
-/// The page; `file` is the name of the scenario in the commands that repeat its numbers.
+/// The page; `file` is the name of the scenario in the commands that repeat its numbers, `host` says in paragraphs what was
+/// read of a host that exists.
 #[must_use]
-pub fn report(advice: &Advice, file: &str) -> Vec<Block> {
+pub fn report(advice: &Advice, file: &str, host: &[String]) -> Vec<Block> {
     let question = &advice.question;
     let mut blocks = vec![Block::Title("How far can this host be overcommitted?".into())];
     blocks.extend(in_short(advice).into_iter().map(Block::Text));
     blocks.push(Block::Heading("What was asked".into()));
     blocks.push(asked(question));
+    blocks.extend(host.iter().cloned().map(Block::Text));
     blocks.push(Block::Heading("Work and waits against overcommit".into()));
     blocks.push(Block::Text(format!(
         "Work: {}. Waits: the {} that 99 % and 99.9 % did not exceed. Each is the mean over {} seeds with its 95 % interval. \
@@ -61,10 +63,11 @@ fn label(number: usize) -> String {
 }
 
 fn asked(question: &Question) -> Block {
-    let Question { machine, pcpus, guests, vcpus, work, lock, .. } = question;
+    let Question { machine, pcpus, work, lock, .. } = question;
     Block::Text(format!(
-        "{guests} guests of {vcpus} vCPUs on {pcpus} pCPUs of {machine}: {:.1} vCPUs for each pCPU. Each guest runs \
+        "{} on {pcpus} pCPUs of {machine}: {:.1} vCPUs for each pCPU. Each guest runs \
          {}. Their kernels use {lock}. Every run lasts {} ms of simulated time.",
+        question.guests_in_words(),
         question.ratio(*pcpus),
         work.brief(),
         question.milliseconds(),
@@ -135,7 +138,7 @@ fn today(advice: &Advice) -> Option<String> {
     let own = question.schedulers.first()?;
     let ratio = question.ratio(question.pcpus);
     let beyond = advice.breaks(own).is_some_and(|found| ratio >= found.ratio - 1e-9);
-    let part = advice.percent(here).filter(|_| question.work.saturates());
+    let part = advice.percent(here).filter(|_| question.saturates());
     let part = part
         .map_or_else(String::new, |[_, mean, _]| format!(" ({mean:.0} % of a pCPU's work at 1:1)"));
     let percent = |of: &Option<Spread>| of.as_ref().map_or(0.0, |s| 100.0 * s.summary.mean);

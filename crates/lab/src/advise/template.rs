@@ -1,20 +1,15 @@
 //! The scenario of a question, as a file that `overspin run` takes.
 
-use super::Question;
+use super::{Guest, Question};
 use std::fmt::Write;
-
-/// The name of guest `number`, from 0.
-pub(super) fn guest(number: u32) -> String {
-    format!("guest{number}")
-}
 
 /// The scenario: the operator's guests on the operator's host.
 #[must_use]
 pub fn template(question: &Question) -> String {
-    let Question { machine, pcpus, guests, vcpus, work, lock, .. } = question;
+    let Question { machine, pcpus, guests, work, lock, .. } = question;
     let scheduler = question.schedulers.first().map_or("credit", String::as_str);
     let mut text = format!(
-        "# The guests of `overspin advise`: {guests} guests of {vcpus} vCPUs on {pcpus} pCPUs.\n\
+        "# The guests of `overspin advise`: {} on {pcpus} pCPUs.\n\
          # Each guest: {}.\n\
          # Change host.cores to see another overcommit ratio.\n\
          name = \"advise\"\n\
@@ -24,17 +19,21 @@ pub fn template(question: &Question) -> String {
          machine = \"{machine}\"\n\
          cores = {pcpus}\n\
          scheduler = \"{scheduler}\"\n",
+        question.guests_in_words(),
         work.brief(),
         question.milliseconds(),
     );
-    for number in 0..*guests {
-        // Writing to a String cannot fail.
-        let _ = write!(
-            text,
-            "\n[[domain]]\nname = \"{}\"\nvcpus = {vcpus}\nlock = \"{lock}\"\n\n{}",
-            guest(number),
-            work.tables(*vcpus)
-        );
+    for Guest { name, vcpus, weight, cap } in guests {
+        // Writing to a String cannot fail, here and below.
+        let _ =
+            write!(text, "\n[[domain]]\nname = \"{name}\"\nvcpus = {vcpus}\nlock = \"{lock}\"\n");
+        if *weight != 256 {
+            let _ = writeln!(text, "weight = {weight}");
+        }
+        if *cap != 0 {
+            let _ = writeln!(text, "cap = {cap}");
+        }
+        let _ = write!(text, "\n{}", work.tables(*vcpus));
     }
     text
 }

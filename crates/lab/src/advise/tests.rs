@@ -8,8 +8,7 @@ fn question(work: Work) -> Question {
     Question {
         machine: "skylake-sp".into(),
         pcpus: 2,
-        guests: 2,
-        vcpus: 2,
+        guests: Guest::alike(2, 2),
         work,
         schedulers: vec!["credit".into(), "credit2".into()],
         lock: "pv-qspinlock".into(),
@@ -53,7 +52,7 @@ fn a_number_is_what_the_command_beside_it_computes() {
         assert!((rate - run.work_per_s).abs() < 1e-6 * rate, "{:?}", measured.point);
     }
     // The page names each of these commands, with the settings.
-    let text = overspin_report::text(&report(&advice, "advise.toml"));
+    let text = overspin_report::text(&report(&advice, "advise.toml", &[]));
     for measured in &advice.points {
         assert!(measured.point.sets.iter().all(|set| text.contains(set)), "{text}");
     }
@@ -65,8 +64,7 @@ fn a_fair_spinlock_breaks_where_vcpus_outnumber_pcpus() {
     let question = Question {
         lock: "ticket".into(),
         pcpus: 4,
-        guests: 1,
-        vcpus: 8,
+        guests: Guest::alike(1, 8),
         seeds: 5,
         length_ms: Some(400),
         ..question(Work::Locks)
@@ -78,7 +76,7 @@ fn a_fair_spinlock_breaks_where_vcpus_outnumber_pcpus() {
     let effects = advice.effects();
     let pv = effects.iter().find(|e| e.name == "lock pv-qspinlock").unwrap();
     assert!(pv.certain && pv.work_percent[0] > 50.0, "{effects:?}");
-    let text = overspin_report::text(&report(&advice, "advise.toml"));
+    let text = overspin_report::text(&report(&advice, "advise.toml", &[]));
     assert!(text.contains("credit: fine up to") && text.contains("breaks at"), "{text}");
 }
 
@@ -95,8 +93,12 @@ fn the_answer_does_not_depend_on_threads() {
 /// In this run, another vCPU's absence reaches into an absence of the waiter, and the lock is acquired meanwhile.
 #[test]
 fn no_part_of_a_wait_counts_more_acquisitions_than_the_wait() {
-    let own =
-        Question { pcpus: 8, guests: 4, vcpus: 4, length_ms: Some(1500), ..question(Work::Build) };
+    let own = Question {
+        pcpus: 8,
+        guests: Guest::alike(4, 4),
+        length_ms: Some(1500),
+        ..question(Work::Build)
+    };
     let sets = ["host.pause_loop_exiting.window=2048ns".to_owned()];
     let loaded =
         scenario_file::load_text(Path::new("advise.toml"), &template(&own), &sets, &[]).unwrap();

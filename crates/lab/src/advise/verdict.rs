@@ -81,7 +81,7 @@ impl Advice {
     fn works_too_little(&self, at: &AdvisedPoint) -> Option<String> {
         let limit = f64::from(self.question.least_work_percent);
         // The whole interval must lie below, so that chance does not break it.
-        let [.., high] = self.percent(at).filter(|_| self.question.work.saturates())?;
+        let [.., high] = self.percent(at).filter(|_| self.question.saturates())?;
         (high < limit).then(|| format!("a pCPU does at most {high:.0} % of its work at 1:1"))
     }
 

@@ -21,6 +21,8 @@ pub(super) fn findings(place: &Place, environment: &Environment) -> Vec<Finding>
         hypervisor(place, environment),
         load(place),
         kvm(place),
+        kvm_parameters(place),
+        xen(place),
         costs(),
         perf(place),
     ]
@@ -252,7 +254,7 @@ fn kvm(place: &Place) -> Finding {
     let cost = "`--world hv`, `bench hv` and the part of `validate` with real vCPUs end with exit code 3; \
                 `--world threads` works everywhere";
     match place.device("dev/kvm") {
-        Some(true) => Finding::fine("KVM", "/dev/kvm can be opened"),
+        Some(true) => kvm_that_opens(place),
         Some(false) => Finding::new(
             "KVM",
             State::Missing,
@@ -267,6 +269,97 @@ fn kvm(place: &Place) -> Finding {
             cost,
             "load the module (`modprobe kvm_amd` or `kvm_intel`); in a virtual machine, its host has to allow \
              nested virtualisation",
+        ),
+    }
+}
+
+fn kvm_that_opens(place: &Place) -> Finding {
+    let info = place.read("proc/cpuinfo").unwrap_or_default();
+    let has = |flag: &str| {
+        info.lines().filter(|l| l.starts_with("flags")).any(|l| l.split(' ').any(|f| f == flag))
+    };
+    let x86 = info.contains("vendor_id");
+    let slow = "exits of `--world hv` and `bench hv` take tens of microseconds instead of one or two, so locks whose waiters \
+                sleep look worse than on bare hardware; code of guests runs at full speed";
+    match (x86 && !has("vmx") && !has("svm"), has("hypervisor")) {
+        (true, _) => Finding::new(
+            "KVM",
+            State::Costs,
+            "/dev/kvm can be opened, without virtualisation by the CPU: guests are run by software",
+            slow,
+            "use a machine whose CPU shows vmx or svm to this kernel",
+        ),
+        (false, true) => Finding::new(
+            "KVM",
+            State::Costs,
+            "/dev/kvm can be opened; it is nested",
+            slow,
+            "measure on bare hardware; `overspin calibrate` says what an exit takes here",
+        ),
+        (false, false) => Finding::fine("KVM", "/dev/kvm can be opened"),
+    }
+}
+
+/// What decides how KVM treats vCPUs that spin and vCPUs that sleep. The scenario's keys for it are
+/// `host.pause_loop_exiting` and `host.halt_polling`.
+fn kvm_parameters(place: &Place) -> Finding {
+    const PARAMETERS: [&str; 7] = [
+        "kvm/parameters/halt_poll_ns",
+        "kvm_intel/parameters/ple_gap",
+        "kvm_intel/parameters/ple_window",
+        "kvm_intel/parameters/nested",
+        "kvm_amd/parameters/pause_filter_count",
+        "kvm_amd/parameters/pause_filter_thresh",
+        "kvm_amd/parameters/nested",
+    ];
+    let read = |of: &str| place.read(&format!("sys/module/{of}"));
+    let shown: Vec<String> = PARAMETERS
+        .iter()
+        .filter_map(|of| Some(format!("{} {}", of.rsplit('/').next()?, read(of)?)))
+        .collect();
+    let off = ["kvm_intel/parameters/ple_gap", "kvm_amd/parameters/pause_filter_count"];
+    let off = off.iter().any(|of| read(of).as_deref() == Some("0"));
+    match (shown.is_empty(), off) {
+        (true, _) => Finding::new("KVM's parameters", State::Unknown, "not visible", "", ""),
+        (false, false) => Finding::fine("KVM's parameters", shown.join(", ")),
+        (false, true) => Finding::new(
+            "KVM's parameters",
+            State::Costs,
+            shown.join(", "),
+            "pause-loop exits are off: a vCPU that spins for a preempted holder spins until its slice ends. In a scenario: no \
+             `host.pause_loop_exiting`",
+            "give guests paravirtual locks, or load the module with ple_gap=128 (kvm_intel) or pause_filter_count=3000 (kvm_amd)",
+        ),
+    }
+}
+
+/// Whether Xen is below this kernel.
+fn xen(place: &Place) -> Finding {
+    if place.read("sys/hypervisor/type").as_deref() != Some("xen") {
+        return Finding::fine(
+            "Xen",
+            "not below this kernel; `overspin xen-emulated` boots it in QEMU",
+        );
+    }
+    let control =
+        place.read("proc/xen/capabilities").is_some_and(|text| text.contains("control_d"));
+    match (control, place.program("xl")) {
+        (true, Some(xl)) => {
+            Finding::fine("Xen", format!("this is domain 0, with {}", xl.display()))
+        }
+        (true, None) => Finding::new(
+            "Xen",
+            State::Missing,
+            "this is domain 0, without `xl`",
+            "`overspin schedbench` cannot make guests here",
+            "install xen-utils",
+        ),
+        (false, _) => Finding::new(
+            "Xen",
+            State::Costs,
+            "this is a guest of Xen",
+            "only its host can make guests for `overspin schedbench`",
+            "run it in domain 0",
         ),
     }
 }

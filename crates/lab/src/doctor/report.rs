@@ -3,7 +3,7 @@
 use super::{Diagnosis, Finding, State};
 use overspin_report::{Block, Grid};
 
-/// The table of all findings, then what the bad ones cost and what to do.
+/// The answer, the table of all findings, then what the bad ones cost and what to do.
 #[must_use]
 pub fn report(diagnosis: &Diagnosis, machine: &str) -> Vec<Block> {
     let mut grid = Grid::new(3, &["looked at", "state", "found"]);
@@ -12,6 +12,7 @@ pub fn report(diagnosis: &Diagnosis, machine: &str) -> Vec<Block> {
     }
     let mut blocks = vec![
         Block::Title("What this machine offers".into()),
+        Block::Text(answer(diagnosis)),
         Block::Text(format!("{machine}.")),
         Block::Grid(grid),
     ];
@@ -26,15 +27,34 @@ pub fn report(diagnosis: &Diagnosis, machine: &str) -> Vec<Block> {
         };
         blocks.push(Block::Text(format!("- {}: {}.{remedy}", finding.what, finding.cost)));
     }
-    let missing = diagnosis.findings.iter().filter(|f| f.state == State::Missing).count();
-    blocks.push(Block::Heading("In short".into()));
-    blocks.push(Block::Text(format!(
-        "Simulated results depend on none of this: a scenario, a seed and a model version give the same bytes on \
-         every machine. {}",
-        match missing {
-            0 => "Every command and every test finds what it needs.".to_owned(),
-            n => format!("{n} of the things that commands or tests use are missing; they say so when they skip."),
-        }
-    )));
     blocks
+}
+
+/// What works here, and what to do first.
+fn answer(diagnosis: &Diagnosis) -> String {
+    let of = |state: State| -> Vec<&Finding> {
+        diagnosis.findings.iter().filter(|f| f.state == state).collect()
+    };
+    let names = |all: &[&Finding]| all.iter().map(|f| f.what).collect::<Vec<_>>().join(", ");
+    let (costs, missing) = (of(State::Costs), of(State::Missing));
+    let measured = match costs.is_empty() {
+        true => "Measurements suffer from nothing that was looked at.".into(),
+        false => format!("Measurements suffer from: {}.", names(&costs)),
+    };
+    let found = match missing.is_empty() {
+        true => "Every command and every test finds what it needs.".into(),
+        false => format!(
+            "Missing, so that commands end with exit code 3 or tests skip: {}.",
+            names(&missing)
+        ),
+    };
+    let next = match diagnosis.findings.iter().any(|f| f.what == "KVM" && f.state != State::Missing)
+    {
+        true => "overspin run examples/ticket-overcommit.toml --world hv",
+        false => "overspin run examples/ticket-overcommit.toml --world threads",
+    };
+    format!(
+        "Simulations run here like everywhere: a scenario, a seed and a model version give the same bytes on every machine. \
+         {measured} {found} To see a lock on this machine's CPUs: {next}"
+    )
 }

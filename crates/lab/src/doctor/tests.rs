@@ -39,6 +39,8 @@ fn a_quiet_machine_with_everything_is_fine() {
         ("sys/fs/cgroup/cpu.max", "max 100000\n"),
         ("proc/sys/kernel/perf_event_paranoid", "-1\n"),
         ("dev/kvm", ""),
+        ("proc/cpuinfo", "vendor_id : GenuineIntel\nflags : fpu vmx sse\n"),
+        ("sys/module/kvm_intel/parameters/ple_gap", "128\n"),
     ]);
     let ours =
         ["cc", "g++", "objdump", "nm", "pkg-config", "memcached", "redis-server", "sysbench"];
@@ -103,4 +105,36 @@ fn what_is_missing_has_a_cost_and_a_remedy() {
     for finding in &diagnosis.findings {
         assert!(text.contains(finding.what), "{text}");
     }
+}
+
+#[test]
+fn kvm_and_xen_are_told_by_their_kind() {
+    let kvm = "sys/module/kvm_amd/parameters/pause_filter_count";
+    for (files, what, words) in [
+        (
+            vec![("dev/kvm", ""), ("proc/cpuinfo", "vendor_id : x\nflags : svm hypervisor\n")],
+            "KVM",
+            "nested",
+        ),
+        (
+            vec![("dev/kvm", ""), ("proc/cpuinfo", "vendor_id : x\nflags : hypervisor\n")],
+            "KVM",
+            "by software",
+        ),
+        (vec![(kvm, "0\n")], "KVM's parameters", "pause_filter_count 0"),
+        (vec![("sys/hypervisor/type", "xen\n")], "Xen", "guest of Xen"),
+        (
+            vec![("sys/hypervisor/type", "xen\n"), ("proc/xen/capabilities", "control_d\n")],
+            "Xen",
+            "domain 0, without `xl`",
+        ),
+    ] {
+        let (_root, place) = machine(&files);
+        let diagnosis = diagnose(&place, &environment(2));
+        let finding = of(&diagnosis, what);
+        assert!(finding.found.contains(words), "{finding:?}");
+        assert!(!finding.cost.is_empty() && !finding.remedy.is_empty(), "{finding:?}");
+    }
+    let (_root, place) = machine(&[(kvm, "3000\n")]);
+    assert_eq!(of(&diagnose(&place, &environment(2)), "KVM's parameters").state, State::Fine);
 }

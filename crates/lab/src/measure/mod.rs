@@ -7,7 +7,8 @@ pub use record::record;
 pub use table::{noise_settings, noise_table};
 
 use overspin_native::measure::{GapsByCause, Histogram, LONG_NS, Noise, SHORTEST_NS, Steal};
-use overspin_report::{Block, Grid, MOST_LINES, short};
+use overspin_report::{Block, Grid, MOST_LINES, short, time};
+use overspin_scenario::Picos;
 use std::fmt::Write;
 
 /// Part of the CPU time above which other threads count as load, not noise.
@@ -33,7 +34,7 @@ const KINDS: [Kind; 3] = [
 #[must_use]
 pub fn noise(noise: &Noise) -> Vec<Block> {
     let system = &noise.system;
-    let mut blocks = vec![Block::Title("Noise of this machine".into())];
+    let mut blocks = vec![Block::Title("Noise of this machine".into()), answer(noise)];
     blocks.push(Block::Text(format!(
         "{}. Linux {}, {}. {} of {} CPUs, {} s each, all at once.",
         system.cpu_model.as_deref().unwrap_or("Unknown CPU"),
@@ -69,6 +70,24 @@ pub fn noise(noise: &Noise) -> Vec<Block> {
     blocks.push(Block::Heading("For a scenario".into()));
     blocks.push(Block::Lines(noise_table(noise)));
     blocks
+}
+
+/// How much of its time a program loses here, and to whom.
+fn answer(noise: &Noise) -> Block {
+    let watched = noise.watched_ns();
+    let [threads, taken, brief] = KINDS.map(|(_, _, of)| noise.all(of));
+    let lost = [&threads, &taken, &brief].map(|h| h.time_ns);
+    let longest = [&threads, &taken, &brief].map(|h| h.max_ns).into_iter().max().unwrap_or(0);
+    let percent = |ns: u64| format!("{} %", share(ns, watched));
+    Block::Text(format!(
+        "A program that wants a CPU of this machine all the time loses {} of it: {} to other threads, {} to the hypervisor or \
+         the firmware, {} to ticks and interrupts. The longest gap was {}. The table at the end gives simulated hosts this noise.",
+        percent(lost.iter().sum()),
+        percent(lost[0]),
+        percent(lost[1]),
+        percent(lost[2]),
+        time(Picos(longest.saturating_mul(1000))),
+    ))
 }
 
 fn mean_quantum_ns(noise: &Noise) -> f64 {

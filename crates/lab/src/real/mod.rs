@@ -1,5 +1,6 @@
 //! Real benchmarks (`overspin measure`): their report, and the seconds of their runs.
 
+mod answer;
 mod record;
 mod report;
 mod seconds;

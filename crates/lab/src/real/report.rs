@@ -1,6 +1,7 @@
 //! What a real benchmark found, as tables: kernbench's own lines, and for every benchmark the columns of the tables of
 //! 2012: smallest, largest, median, mean, standard deviation, change in percent.
 
+use super::answer::answer;
 use super::seconds::vmstat;
 use overspin_real::kernbench::Load;
 use overspin_report::{Block, Grid, MOST_LINES, short};
@@ -27,11 +28,13 @@ const LINES: [(&str, &str); 6] = [
 #[must_use]
 pub fn report(record: &Record) -> Vec<Block> {
     let mut blocks = vec![Block::Title(record.name.clone())];
+    let groups = in_order(record);
+    let locks = record.real.as_ref().map_or(&[][..], |r| &r.locks);
+    blocks.extend(answer(record, &groups, locks).into_iter().map(Block::Text));
     if !record.description.is_empty() {
         blocks.push(Block::Text(record.description.clone()));
     }
     blocks.extend(record.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))));
-    let groups = in_order(record);
     if groups.is_empty() {
         blocks.push(Block::Text("No run ended, so there are no figures.".into()));
         return blocks;
@@ -40,7 +43,6 @@ pub fn report(record: &Record) -> Vec<Block> {
         let cpus = record.environment.as_ref().and_then(|e| e.usable_cpus).unwrap_or(1);
         blocks.extend(kernbench(&groups, cpus));
     }
-    let locks = record.real.as_ref().map_or(&[][..], |r| &r.locks);
     blocks.push(Block::Heading("Figures".into()));
     blocks.push(Block::Grid(figures(&groups, locks, record)));
     if locks.len() > 1 {
@@ -118,7 +120,7 @@ fn figure(value: f64) -> String {
 }
 
 /// The place of the first lock that corresponds to `place`; `None` if there is none, or it is that one.
-fn base(place: &str, locks: &[String]) -> Option<String> {
+pub(super) fn base(place: &str, locks: &[String]) -> Option<String> {
     let (first, lock) = (
         locks.first()?,
         locks.iter().find(|l| {
@@ -132,7 +134,7 @@ fn base(place: &str, locks: &[String]) -> Option<String> {
 
 /// The change of the mean in percent, and the ends of its 95 % confidence interval; `None` with fewer than two samples
 /// on a side.
-fn change(before: &Summary, after: &Summary) -> Option<[f64; 3]> {
+pub(super) fn change(before: &Summary, after: &Summary) -> Option<[f64; 3]> {
     let means = welch(before, after, 0.95).filter(|_| before.mean != 0.0)?;
     let (difference, margin) = (means.difference, means.margin);
     let percent = |v: f64| 100.0 * v / before.mean;

@@ -2,6 +2,7 @@
 
 use super::cases::{Case, Family, cases};
 use super::{Settings, ValidateError};
+use crate::kernels_scheduler;
 use overspin_runs::catalog::{AnyWorld, catalog};
 use overspin_runs::scenario_file::{Loaded, load_text};
 use overspin_scenario::Scenario;
@@ -149,28 +150,10 @@ impl Schedulers {
     #[must_use]
     pub fn of(world: AnyWorld) -> Self {
         match world.name() {
-            "threads" | "processes" => Self::Kernel(kernels_scheduler(&release())),
+            "threads" | "processes" => Self::Kernel(kernels_scheduler::here()),
             _ => Self::Own,
         }
     }
-}
-
-fn release() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default()
-}
-
-/// The simulator's name for the scheduler of a Linux kernel of this release.
-fn kernels_scheduler(release: &str) -> String {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-    let mut next = || numbers.next().and_then(Result::ok).unwrap_or(0);
-    let name = match (next(), next()) {
-        version if version >= (6, 18) => "eevdf-6.18",
-        version if version >= (6, 6) => "eevdf",
-        // A kernel that does not tell its version is more likely a new one.
-        (0, 0) => "eevdf-6.18",
-        _ => "cfs",
-    };
-    name.into()
 }
 
 /// The worlds of this name, or those that differ in what the simulator is judged by: processes have the scheduler and the
@@ -219,13 +202,6 @@ pub(super) fn scenario(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn kernels_by_release() {
-        let names = ["6.18.44-fc", "7.0.1", "6.12.0", "6.6", "6.5.9", "5.15.0-generic", ""];
-        let expected = ["eevdf-6.18", "eevdf-6.18", "eevdf", "eevdf", "cfs", "cfs", "eevdf-6.18"];
-        assert_eq!(names.map(kernels_scheduler), expected);
-    }
 
     #[test]
     fn every_run_comes_once_in_an_order_of_its_seed() {

@@ -7,6 +7,7 @@ mod gaps;
 mod histogram;
 mod kernel;
 mod noise;
+mod packing;
 mod singles;
 mod system;
 
@@ -15,5 +16,6 @@ pub use histogram::{Bin, Histogram};
 pub use kernel::{KernelCosts, KernelSingles};
 pub(crate) use kernel::{busy_lateness, lateness, median};
 pub use noise::{CpuNoise, Noise, NoiseError, NoisePlan, Steal, noise};
+pub use packing::packed_wakes;
 pub use singles::{deviations, halves, without};
 pub use system::{System, allowed_cpus};

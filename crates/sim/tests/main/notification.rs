@@ -32,6 +32,7 @@ fn costs() -> Costs {
         context_switch: Picos::ZERO.into(),
         preemption: Picos::ZERO.into(),
         hypercall: (500 * NS).into(),
+        system_call: Picos::ZERO,
         pause_loop_exit: 500 * NS,
         yield_to: Picos::ZERO,
         ipi: (3 * US).into(),
