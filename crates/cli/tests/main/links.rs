@@ -176,6 +176,14 @@ fn the_list_of_pages_is_current() {
 }
 
 #[test]
+fn the_glossary_is_in_alphabetical_order() {
+    let glossary = fs::read_to_string(root().join("docs/glossary.md")).unwrap();
+    let terms: Vec<String> =
+        glossary.lines().filter_map(|l| l.strip_prefix("## ")).map(str::to_lowercase).collect();
+    assert!(!terms.is_empty() && terms.is_sorted(), "{terms:?}");
+}
+
+#[test]
 fn every_picture_is_shown() {
     let pages = pages();
     let shown: BTreeSet<String> = pages
