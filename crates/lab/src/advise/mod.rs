@@ -102,6 +102,12 @@ impl Question {
         format!("{} {one} of {of}", self.guests.len())
     }
 
+    /// Whose work is compared along a curve: that of a pCPU, or that of all guests, if they leave pCPUs idle at 1:1.
+    #[must_use]
+    pub fn whose_work(&self) -> &'static str {
+        if self.saturates() { "a pCPU" } else { "all guests" }
+    }
+
     /// Whether the guests want more CPU time than there is at any ratio from 1:1 on.
     #[must_use]
     pub fn saturates(&self) -> bool {

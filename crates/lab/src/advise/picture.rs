@@ -16,7 +16,7 @@ pub fn picture(advice: &Advice) -> Markup {
         question.lock,
         question.machine
     );
-    let work = panel(advice, "Work of a pCPU, % of 1:1", |m| {
+    let work = panel(advice, &format!("Work of {}, % of 1:1", question.whose_work()), |m| {
         let [low, mean, high] = advice.percent(m)?;
         Some(Bar::Value(mean, Some([low, high])))
     });

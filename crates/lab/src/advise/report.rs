@@ -98,9 +98,11 @@ fn in_short(advice: &Advice) -> Vec<String> {
         }
     }));
     texts.push(format!(
-        "A break is less than {} % of the work of a pCPU at the lowest ratio, or a p99.9 wait more than {} times as long (and \
+        "A break is less than {} % of the work of {} at the lowest ratio, or a p99.9 wait more than {} times as long (and \
          over 0.1 ms): --least-work, --longest-wait.",
-        question.least_work_percent, question.longest_wait_times
+        question.least_work_percent,
+        question.whose_work(),
+        question.longest_wait_times
     ));
     let effects = advice.effects();
     let best = effects
@@ -138,9 +140,9 @@ fn today(advice: &Advice) -> Option<String> {
     let own = question.schedulers.first()?;
     let ratio = question.ratio(question.pcpus);
     let beyond = advice.breaks(own).is_some_and(|found| ratio >= found.ratio - 1e-9);
-    let part = advice.percent(here).filter(|_| question.saturates());
-    let part = part
-        .map_or_else(String::new, |[_, mean, _]| format!(" ({mean:.0} % of a pCPU's work at 1:1)"));
+    let part = advice.percent(here).map_or_else(String::new, |[_, mean, _]| {
+        format!(" ({mean:.0} % of the work of {} at 1:1)", question.whose_work())
+    });
     let percent = |of: &Option<Spread>| of.as_ref().map_or(0.0, |s| 100.0 * s.summary.mean);
     let mut text = format!(
         "Your host, at {ratio:.1}:1, is {} its limit: {} {} a second{part}, and 99.9 % of the waits end within {}. Its vCPUs \
@@ -210,7 +212,10 @@ fn curves(advice: &Advice) -> Grid {
         "ratio",
         "pCPUs",
         "work/s",
-        "per pCPU % of 1:1",
+        match advice.question.saturates() {
+            true => "per pCPU % of 1:1",
+            false => "% of 1:1",
+        },
         "p99 wait us",
         "p99.9 wait us",
         "burned %",
@@ -252,8 +257,10 @@ fn bars(advice: &Advice) -> String {
     let most = values.iter().flatten().map(|[.., high]| *high).fold(100.0, f64::max);
     let names = advice.question.schedulers.iter().map(|s| s.chars().count()).max().unwrap_or(0);
     let place = |value: f64| ((value / most * BAR as f64).round() as usize).min(BAR);
-    let mut text =
-        String::from("Work of a pCPU, in % of 1:1 (#: mean, |: ends of the 95 % interval)\n");
+    let mut text = format!(
+        "Work of {}, in % of 1:1 (#: mean, |: ends of the 95 % interval)\n",
+        advice.question.whose_work()
+    );
     for (m, value) in points.iter().zip(values) {
         let ratio = advice.question.ratio(m.point.pcpus);
         // Writing to a String cannot fail, here and below.

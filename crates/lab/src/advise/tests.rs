@@ -133,3 +133,22 @@ fn a_name_that_does_not_exist_has_its_place() {
     let error = ask(&wrong, 1, Runner::default(), &|_, _| {}).unwrap_err();
     assert!(error.to_string().contains("there is no machine `vax`"), "{error}");
 }
+
+#[test]
+fn guests_that_leave_pcpus_idle_break_when_they_answer_less() {
+    // Eight servers that are busy for 40 % of the time on one pCPU: it can serve two and a half of them.
+    let question = Question {
+        pcpus: 1,
+        guests: Guest::alike(4, 2),
+        schedulers: vec!["credit2".into()],
+        seeds: 3,
+        length_ms: Some(400),
+        longest_wait_times: 1_000_000,
+        ..question(Work::Web)
+    };
+    let advice = answer(&question);
+    let found = advice.breaks("credit2").expect("it breaks");
+    assert!(found.ratio > 2.0 && found.why.contains("the work of all guests"), "{found:?}");
+    let first = advice.of(Group::Curve).next().unwrap();
+    assert!((advice.percent(first).unwrap()[1] - 100.0).abs() < 1e-6);
+}

@@ -43,14 +43,19 @@ pub struct Effect {
 }
 
 impl Advice {
-    /// Work of a pCPU at this point, in percent of the first point of the curve, with the ends of its interval.
+    /// Work of a pCPU at this point, or of all guests if they leave pCPUs idle, in percent of the first point of the curve, with
+    /// the ends of its interval.
     #[must_use]
     pub fn percent(&self, measured: &AdvisedPoint) -> Option<[f64; 3]> {
         let first =
             self.of(Group::Curve).find(|m| m.point.scheduler == measured.point.scheduler)?;
-        let base = first.work_per_s.as_ref()?.summary.mean / f64::from(first.point.pcpus);
+        let part_of = |m: &AdvisedPoint| match self.question.saturates() {
+            true => f64::from(m.point.pcpus),
+            false => 1.0,
+        };
+        let base = first.work_per_s.as_ref()?.summary.mean / part_of(first);
         let spread = measured.work_per_s.as_ref()?;
-        let percent = |work: f64| 100.0 * work / f64::from(measured.point.pcpus) / base;
+        let percent = |work: f64| 100.0 * work / part_of(measured) / base;
         let [low, high] = ends(spread);
         (base > 0.0).then(|| [percent(low.max(0.0)), percent(spread.summary.mean), percent(high)])
     }
@@ -77,12 +82,13 @@ impl Advice {
         None
     }
 
-    /// Why the work at a point is a break. Work that leaves CPUs idle says nothing.
+    /// Why the work at a point is a break.
     fn works_too_little(&self, at: &AdvisedPoint) -> Option<String> {
         let limit = f64::from(self.question.least_work_percent);
         // The whole interval must lie below, so that chance does not break it.
-        let [.., high] = self.percent(at).filter(|_| self.question.saturates())?;
-        (high < limit).then(|| format!("a pCPU does at most {high:.0} % of its work at 1:1"))
+        let [.., high] = self.percent(at)?;
+        let whose = self.question.whose_work();
+        (high < limit).then(|| format!("the work of {whose} is at most {high:.0} % of that at 1:1"))
     }
 
     /// Why the waits at a point are a break, beside those of the `first` point of the curve.
