@@ -212,6 +212,8 @@ impl Scheduler for Credit {
         if self.profile.idle_tick {
             for p in cx.pool().clone().iter() {
                 self.start_tick(cx, p);
+                // As if the pCPU had found no work just now.
+                cx.set_timer(TimerId::Slice(p), cx.now() + self.params.tslice);
             }
         }
         // Sampled accounting is a part of the first pCPU's tick.
@@ -348,7 +350,8 @@ impl Scheduler for Credit {
             }
             None => self.stop_tick(cx, p),
         }
-        Decision { next, slice: next.map(|_| self.params.tslice) }
+        let ends = next.is_some() || self.profile.idle_tick;
+        Decision { next, slice: ends.then_some(self.params.tslice) }
     }
 
     fn timer(&mut self, cx: &mut Context<'_>, timer: TimerId) {

@@ -111,7 +111,7 @@ pub(crate) struct Profile {
     /// A pCPU that was told to look for work no longer counts as idle.
     pub tickled_is_busy: bool,
     pub steal: Steal,
-    /// The tick goes on while a pCPU idles.
+    /// While a pCPU idles, its tick goes on, and it looks for work at the end of each time slice.
     pub idle_tick: bool,
     /// Placement leaves the socket only for one more than twice as idle, and rotates among idle
     /// pCPUs.

@@ -9,7 +9,9 @@ fn promises(name: &str) -> (Option<Nanos>, Option<Nanos>) {
     match name {
         // 20 slices of 30 ms, and half as much again for debts; an idle pCPU looks for work only
         // when told.
-        "credit" | "credit-2016" | "credit-2013" | "credit-2008" => (Some(Nanos::ms(1_000)), None),
+        "credit" | "credit-2016" | "credit-2013" => (Some(Nanos::ms(1_000)), None),
+        // An idle pCPU looks for work at the end of each slice, too.
+        "credit-2008" => (Some(Nanos::ms(1_000)), Some(Nanos::ms(30))),
         // An epoch is 10 ms of credit for each; a vCPU may wait for the end of two. A pCPU takes
         // work only from its own runqueue until the load is balanced.
         "credit2" => (Some(Nanos::ms(600)), None),

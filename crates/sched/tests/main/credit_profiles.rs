@@ -164,3 +164,36 @@ fn a_yield_does_not_dodge_the_tick_in_2008() {
     d.settle();
     assert_eq!(d.ran(0), [(0., 9.5, 0), (9.5, 39.5, 1), (39.5, 49.5, 0), (49.5, 79.5, 1)]);
 }
+
+/// Xen 3.3 gives the idle vCPU a slice of 30 ms too, and its end is a pass, which looks for work. Three hogs start
+/// at one instant with one home, pCPU 0, so the second and the third find it idle still and tell no other pCPU. pCPU 1
+/// takes one at 30 ms. In later versions nobody tells it before a tick of pCPU 0 finds a better place for the running
+/// hog, at 20 ms: it is active since the tick at 10.
+#[test]
+fn an_idle_pcpu_looks_for_work_every_30_ms_in_2008() {
+    for (name, first) in [("credit-2008", 30.), ("credit-2013", 20.)] {
+        let mut d = Driver::flat(name, 2);
+        let hogs = [(); 3].map(|()| d.domain(256, 0, 1)[0]);
+        hogs.iter().for_each(|v| assert_eq!(d.h.machine().home(*v), PcpuId(0)));
+        hogs.iter().for_each(|v| d.up(*v));
+        d.run_to(Nanos::ms(31));
+        assert_eq!(d.ran(1).first().map(|(from, ..)| *from), Some(first), "{name}");
+    }
+}
+
+/// A pCPU that goes idle later, too: A runs on pCPU 1 until 12 ms. B and C wake at 20 ms on pCPU 0, at one instant.
+/// pCPU 1 looks 30 ms after it went idle, at 42 ms, and takes C.
+#[test]
+fn the_slice_of_an_idle_pcpu_begins_when_it_goes_idle_in_2008() {
+    let mut d = Driver::flat("credit-2008", 2);
+    let a = d.domain_on(256, 0, [Affinity::hard([1])])[0];
+    let (b, c) = (d.domain(256, 0, 1)[0], d.domain(256, 0, 1)[0]);
+    d.up(a);
+    d.run_to(Nanos::ms(12));
+    d.block(a);
+    d.run_to(Nanos::ms(20));
+    d.up(b);
+    d.up(c);
+    d.run_to(Nanos::ms(43));
+    assert_eq!(d.ran(1), [(0., 12., 0), (42., 43., c.0)]);
+}
