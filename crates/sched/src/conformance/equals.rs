@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 /// let five = Equals { vcpus: 5, ..Equals::on(Topology::flat(1)) };
 /// let shares = five.run(make("rr", &Params::default()).unwrap())?;
 /// // A quantum is 10 ms, so each vCPU has two turns in any 100 ms.
-/// assert_eq!((shares.least, shares.most), (Nanos::ms(20), Nanos::ms(20)));
+/// assert_eq!(shares.ran, [(Nanos::ms(20), Nanos::ms(20)); 5]);
 /// # Ok::<(), overspin_sched::conformance::Failure>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -41,12 +41,10 @@ pub struct Equals {
 }
 
 /// The run times of equal vCPUs in all windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// The least run time of any vCPU in any window, in ns.
-    pub least: Nanos,
-    /// The greatest, in ns.
-    pub most: Nanos,
+    /// For each vCPU, its least and its greatest run time in any window, in ns.
+    pub ran: Vec<(Nanos, Nanos)>,
     /// A window divided equally, in ns; at most the window.
     pub fair: Nanos,
 }
@@ -54,7 +52,8 @@ pub struct Shares {
 impl Shares {
     /// How far the run time of any vCPU in any window is from an equal one, in ns.
     pub fn error(&self) -> Nanos {
-        (self.fair - self.least).max(self.most - self.fair)
+        let off = |(least, most): &(Nanos, Nanos)| (self.fair - *least).max(*most - self.fair);
+        self.ran.iter().map(off).max().unwrap_or_default()
     }
 }
 
@@ -95,7 +94,8 @@ impl Equals {
         world.advance(world.now + self.warmup)?;
         let fair = self.window * i64::from(self.topology.pcpus()) / i64::from(self.vcpus);
         let fair = fair.min(self.window);
-        let mut shares = Shares { least: Nanos::MAX, most: Nanos::ZERO, fair };
+        let ran = alloc::vec![(Nanos::MAX, Nanos::ZERO); self.vcpus as usize];
+        let mut shares = Shares { ran, fair };
         // Run times up to each millisecond of the last window.
         let mut past: VecDeque<Vec<Nanos>> = VecDeque::new();
         let end = world.now + self.time;
@@ -106,9 +106,10 @@ impl Equals {
             if past.len() as i64 * Nanos::MS == self.window
                 && let Some(before) = past.pop_front()
             {
-                for (now, before) in so_far.iter().zip(before) {
-                    shares.least = shares.least.min(*now - before);
-                    shares.most = shares.most.max(*now - before);
+                for ((now, before), (least, most)) in so_far.iter().zip(before).zip(&mut shares.ran)
+                {
+                    let ran = *now - before;
+                    (*least, *most) = ((*least).min(ran), (*most).max(ran));
                 }
             }
             past.push_back(so_far);

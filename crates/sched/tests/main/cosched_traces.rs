@@ -149,6 +149,28 @@ fn a_sample_sees_the_skew_of_a_wait_that_is_over() {
     }
 }
 
+/// A VM with more vCPUs than there are pCPUs is placed with those that ran least, so they take turns: in 4 s each is off by
+/// two quanta of 50 ms at most.
+#[test]
+fn a_vm_that_is_too_large_for_strict_coscheduling_runs_in_turns() {
+    for (pcpus, n) in [(1, 3), (2, 3), (2, 5), (4, 6)] {
+        let mut d = Driver::flat("cosched-strict", pcpus);
+        let v = d.domain(256, 0, n);
+        v.iter().for_each(|v| d.up(*v));
+        let mut before = vec![Nanos::ZERO; v.len()];
+        for t in 1..=3 {
+            d.run_to(t * Nanos::ms(4_000));
+            d.settle();
+            for (v, before) in v.iter().zip(&mut before) {
+                let ran = d.running(*v) - *before;
+                let off = ran - Nanos::ms(4_000) * i64::from(pcpus) / i64::from(n);
+                assert!(off.0.abs() <= Nanos::ms(100).0, "{n} on {pcpus}: {ran}");
+                *before += ran;
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -22,9 +22,7 @@ mod credit2_traces;
 mod credit_profiles;
 /// The worked examples of the specification for credit.
 mod credit_traces;
-/// Hogs go round: equal shares over long windows where balancing decides.
-mod equal_shares;
-/// Equal vCPUs that start at one instant, over any window.
+/// The shares of equal vCPUs that start at one instant, over any long window.
 mod equals;
 /// Balancing of cfs and eevdf.
 mod linux_balance;
