@@ -30,8 +30,10 @@
 //!
 //! Source: schedulers specification §5, after Xen's rt.c (4.10 and later; profile `rtds-4.5`: 4.5 and
 //! 4.6, which have no timer and no extratime. They look for due deadlines of queued vCPUs in passes
-//! at most 1 ms apart, and when a vCPU is queued; the running vCPU wins a tie). `as_is` follows the original in two points: a replenished vCPU with extratime
-//! preempts no other, and replenishment goes by level before deadline, so that it may come late.
+//! at most 1 ms apart, and when a vCPU is queued; the running vCPU wins a tie, and of queued ones the
+//! last). `as_is` follows the original in three points: a replenished vCPU with extratime preempts no
+//! other, replenishment goes by level before deadline, so that it may come late, and no pCPU is told
+//! about a depleted vCPU that gets extratime.
 //! Deviations: a wake-up of a depleted vCPU tells no pCPU, since it would have no effect; an idle pCPU
 //! of `rtds-4.5` looks every 1 ms, as a busy one does.
 //!
@@ -128,7 +130,9 @@ impl Rtds {
             vcpu.left = server.budget;
             if self.dequeue(v) {
                 self.enqueue(v);
-                self.tell(cx, v);
+                if !self.profile.as_is {
+                    self.tell(cx, v);
+                }
             }
         }
     }

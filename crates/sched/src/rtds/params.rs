@@ -20,11 +20,8 @@ pub(super) const BUDGET: ParamInfo = ParamInfo::time(
 );
 pub(super) const EXTRATIME: ParamInfo =
     ParamInfo::flag("extratime", true, "Without budget left, a vCPU runs when no other wants to.");
-const AS_IS: ParamInfo = ParamInfo::flag(
-    "as_is",
-    false,
-    "Follow the original where replenished extra time preempts nobody.",
-);
+const AS_IS: ParamInfo =
+    ParamInfo::flag("as_is", false, "Follow the original where new extra time tells no pCPU.");
 
 pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     name: "rtds",

@@ -7,13 +7,13 @@ use crate::scheduler::Context;
 use crate::time::Nanos;
 
 impl Rtds {
+    /// The order of a vCPU that is queued now among vCPUs of its priority: behind them, in 4.5 before them.
     fn arrival(&mut self) -> u64 {
         self.arrivals += 1;
-        self.arrivals
+        if self.profile.polls { u64::MAX - self.arrivals } else { self.arrivals }
     }
 
-    /// Puts `v` into the run queue behind all vCPUs of its priority, or on the depleted list if it
-    /// has no budget.
+    /// Puts `v` into the run queue, or on the depleted list if it has no budget.
     pub(super) fn enqueue(&mut self, v: VcpuId) {
         let arrival = self.arrival();
         let vcpu = &mut self.vcpus[v.index()];

@@ -1,6 +1,6 @@
 //! The worked examples of the specification (§5.4) for rtds, and its guarantees.
 
-use crate::common::Driver;
+use crate::common::{Driver, ms};
 use overspin_sched::*;
 use proptest::prelude::*;
 
@@ -146,15 +146,15 @@ fn the_polling_profile_does_not_refill_a_running_vcpu() {
     }
 }
 
-/// In Xen 4.5 the running vCPU wins a tie, so A keeps the pCPU for its 4 ms, though it passes every
-/// ms. Depleted vCPUs are listed and refilled last in, first out: B comes first at 10 ms, A at 20.
+/// In Xen 4.5 the running vCPU wins a tie, so B, which is queued before A, keeps the pCPU for its 4 ms, though it passes
+/// every ms. Depleted vCPUs are listed and refilled last in, first out: A is refilled first, and B is queued before it.
 #[test]
 fn the_polling_profile_keeps_the_running_vcpu_on_a_tie() {
     let mut d = Driver::flat("rtds-4.5", 1);
     let v = [0, 1].map(|_| vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), None)));
     v.iter().for_each(|v| d.up(*v));
     d.run_to(Nanos::ms(24));
-    let expected = [(0., 4., 0), (4., 8., 1), (10., 14., 1), (14., 18., 0), (20., 24., 0)];
+    let expected = [(0., 4., 1), (4., 8., 0), (10., 14., 1), (14., 18., 0), (20., 24., 1)];
     assert_eq!(d.ran(0), expected);
 }
 
@@ -191,6 +191,137 @@ fn parameters_count_from_the_next_period_and_extra_time_at_once() {
     let error = set(&mut d, &Params::default().with("budget", ParamValue::Time(Nanos::ms(21))));
     let message = error.unwrap_err().to_string();
     assert_eq!(message, "budget = 21 ms is not legal; legal values: 10 us to the period, 20 ms");
+}
+
+/// A budget equal to the period, beside 4 ms of 10. All deadlines are equal, and in a tie a queued vCPU wins when the
+/// running one's slice ends. A's slices end with its budget: at 10, with deadlines at 20; B runs its 4 ms. A runs on from
+/// 14 over the deadline at 20, where it has 10 ms anew, until its slice of 10 ms ends at 24: 6 ms are left. B 4 ms; A
+/// 6 ms, until 34, over the deadline at 30, which leaves 6 again.
+#[test]
+fn a_budget_of_the_whole_period_yields_at_the_end_of_its_slices() {
+    let mut d = two_hogs("rtds", &Params::default(), [(10, 10), (10, 4)], Some(false));
+    d.run_to(Nanos::ms(48));
+    let ends = [10., 14., 24., 28., 34., 38., 44., 48.];
+    let begins = [0.].iter().chain(&ends);
+    let expected = begins.zip(&ends).enumerate().map(|(i, (a, b))| (*a, *b, i as u32 % 2));
+    assert_eq!(d.ran(0), expected.collect::<Vec<_>>());
+}
+
+/// The least budget, 10 us of each ms, beside 9.9 ms of 10 ms: together they fill the pCPU exactly. The tiny one has the
+/// earlier deadline, so it runs at the beginning of its periods, except of each tenth: there deadlines are equal, and it
+/// waits for the end of the other one's budget, 10 us before the deadline. At that deadline its budget is used up and
+/// replenished at one moment: it goes on.
+#[test]
+fn the_least_budget_is_exact() {
+    let mut d = Driver::flat("rtds", 1);
+    let tiny = vcpu(&mut d, &server(Nanos::MS, Nanos::us(10), Some(false)));
+    let other = vcpu(&mut d, &server(Nanos::ms(10), Nanos::us(9_900), Some(false)));
+    d.up(tiny);
+    d.up(other);
+    d.run_to(Nanos::ms(20));
+    // In units of 10 us.
+    let ends = (0..20).flat_map(|t| match t % 10 {
+        9 => vec![100 * t + 99],
+        8 => vec![100 * t + 1],
+        _ => vec![100 * t + 1, 100 * t + 100],
+    });
+    let times: Vec<_> = [0].into_iter().chain(ends).chain([2000]).collect();
+    let pieces = times.windows(2).enumerate();
+    let expected =
+        pieces.map(|(i, x)| (f64::from(x[0]) / 100., f64::from(x[1]) / 100., i as u32 % 2));
+    assert_eq!(d.ran(0), expected.collect::<Vec<_>>());
+}
+
+/// A vCPU that wakes after its deadline gets a whole budget, up to the next deadline on the old grid: periods begin at
+/// multiples of 10 ms from its creation on. It wakes at 23, runs 4 ms, and gets 4 ms again at 30.
+#[test]
+fn a_sleeper_wakes_on_the_grid_of_its_periods() {
+    let mut d = Driver::flat("rtds", 1);
+    let v = vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), Some(false)));
+    d.up(v);
+    d.run_to(Nanos::MS);
+    d.block(v);
+    d.run_to(Nanos::ms(23));
+    d.unblock(v);
+    d.run_to(Nanos::ms(40));
+    assert_eq!(d.ran(0), [(0., 1., 0), (23., 27., 0), (30., 34., 0)]);
+}
+
+/// A vCPU with extra time has its second budget since 4 ms. Without extra time from 5 ms on it uses up the 3 ms that are
+/// left, and then waits for its deadline.
+#[test]
+fn extra_time_in_hand_stays_when_it_is_turned_off() {
+    let mut d = Driver::flat("rtds", 1);
+    let v = vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), Some(true)));
+    d.up(v);
+    d.run_to(Nanos::ms(5));
+    let off = Params::default().with("extratime", ParamValue::Flag(false));
+    d.call(|h, now, out| h.configure(now, Whose::Vcpu(v), &off, out)).unwrap();
+    d.run_to(Nanos::ms(20));
+    assert_eq!(d.ran(0), [(0., 8., 0), (10., 14., 0)]);
+}
+
+/// A new budget counts at the next refill, and extra time is one: both have 4 ms of 10 ms and extra time. A's budget
+/// becomes 1 ms at 1 ms. A has used its old one at 4 ms, and gets 1 ms of extra time, which it runs from 8 ms on, when B is
+/// at level 1 too (a queued one wins a tie); B follows.
+#[test]
+fn a_new_budget_counts_for_extra_time_at_once() {
+    let mut d = two_hogs("rtds", &Params::default(), [(10, 4), (10, 4)], Some(true));
+    d.run_to(Nanos::MS);
+    let less = Params::default().with("budget", ParamValue::Time(Nanos::MS));
+    d.call(|h, now, out| h.configure(now, Whose::Vcpu(VcpuId(0)), &less, out)).unwrap();
+    d.run_to(Nanos::ms(10));
+    assert_eq!(d.ran(0), [(0., 4., 0), (4., 8., 1), (8., 9., 0), (9., 10., 1)]);
+}
+
+/// Extra time for a vCPU that is depleted since 4 ms: as meant it runs at once, on the idle pCPU. As is, Xen queues it and
+/// tells no pCPU. Nor does its deadline at 10 tell one, as it is not depleted then. It waits until another vCPU wakes, at 11,
+/// and goes before that one, with the earlier deadline.
+#[test]
+fn as_is_extra_time_for_a_depleted_vcpu_tells_no_pcpu() {
+    for (as_is, from) in [(false, 5.), (true, 11.)] {
+        let params = Params::default().with("as_is", ParamValue::Flag(as_is));
+        let mut d = Driver::new("rtds", &params, Topology::flat(1));
+        let v = vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), Some(false)));
+        d.up(v);
+        d.run_to(Nanos::ms(5));
+        let on = Params::default().with("extratime", ParamValue::Flag(true));
+        d.call(|h, now, out| h.configure(now, Whose::Vcpu(v), &on, out)).unwrap();
+        d.run_to(Nanos::ms(11));
+        let other = vcpu(&mut d, &server(Nanos::ms(30), Nanos::ms(4), Some(false)));
+        d.up(other);
+        d.run_to(Nanos::ms(12));
+        assert_eq!(d.ran(0), [(0., 4., 0), (from, 12., 0)], "as_is = {as_is}");
+    }
+}
+
+/// A slice of Xen 4.5 is 1 ms, or the whole budget if that is less, whatever is left of it. The rest of a slice that is
+/// too long is not paid back: of 2.5 ms in 10 ms a hog gets 3, and of 0.3 ms in 10 ms 0.3.
+#[test]
+fn the_polling_profile_rounds_budgets_up_to_slices() {
+    for (budget, first, again) in [(2_500, (0., 3.), (10., 13.)), (300, (0., 0.3), (10.3, 10.6))] {
+        let mut d = Driver::flat("rtds-4.5", 1);
+        let v = vcpu(&mut d, &server(Nanos::ms(10), Nanos::us(budget), None));
+        d.up(v);
+        // An idle pCPU looks each ms from when it went idle.
+        d.run_to(ms(again.1));
+        assert_eq!(d.ran(0), [first, again].map(|(from, to)| (from, to, 0)));
+    }
+}
+
+/// In Xen 4.5 a vCPU is queued before those of equal deadlines, not behind them as since 4.10. Three hogs come up at one
+/// instant: the last, C, is first, then B. A runs from 8 ms on over its deadline at 10, until 12. C and B are refilled at 10,
+/// B first (depleted last), so C is before B, and A comes before B when it is queued at 12. So C gets its 4 ms in each
+/// period, and A and B share the rest.
+#[test]
+fn the_polling_profile_queues_before_equals() {
+    let mut d = Driver::flat("rtds-4.5", 1);
+    let v = [0; 3].map(|_| vcpu(&mut d, &server(Nanos::ms(10), Nanos::ms(4), None)));
+    v.iter().for_each(|v| d.up(*v));
+    d.run_to(Nanos::ms(52));
+    let turns = [2, 1, 0, 2, 0, 2, 0, 1, 2, 1, 2, 1, 0];
+    let expected = turns.iter().enumerate().map(|(i, v)| (4. * i as f64, 4. * (i as f64 + 1.), *v));
+    assert_eq!(d.ran(0), expected.collect::<Vec<_>>());
 }
 
 /// Periods of 5 to 30 ms and budgets of up to half a period, in steps of 100 us.
