@@ -19,8 +19,10 @@ const GRANULARITY: u32 = 10;
 pub(super) struct Window {
     /// W: log2 of its length in units of 1.024 us; at most 24, so that products fit.
     pub shift: u32,
-    /// P: log2 of the load of one runnable vCPU; at most 20.
+    /// P: log2 of the load of one runnable vCPU; at most 23.
     pub precision: u32,
+    /// Before Xen 4.8: the new average is rounded down; since then, what the old one loses is.
+    pub early: bool,
 }
 
 impl Window {
@@ -40,6 +42,9 @@ impl Window {
             return full;
         }
         let passed = (at - last).max(0);
+        if self.early {
+            return (passed * full + ((1 << self.shift) - passed) * average) >> self.shift;
+        }
         average + ((passed * full) >> self.shift) - ((passed * average) >> self.shift)
     }
 }
@@ -105,7 +110,7 @@ mod tests {
     /// Example D5: half a window on a pCPU, then half a window idle.
     #[test]
     fn d5_an_average_moves_towards_the_present_load() {
-        let window = Window { shift: 20, precision: 18 };
+        let window = Window { shift: 20, precision: 18, early: false };
         let half = 1 << 19;
         assert_eq!(window.half(), 131_072);
         let ran = window.average(131_072, 1, 0, half);
@@ -117,6 +122,14 @@ mod tests {
             "a window or more is forgotten"
         );
         assert_eq!(window.average(ran, 1, half, half - 1), ran, "time never runs backwards");
+    }
+
+    /// An average of 3 that an idle unit of time of a window of 16 takes 3/16 from. Xen before 4.8 rounds the rest, 2.8, down;
+    /// later, the loss.
+    #[test]
+    fn early_versions_round_the_new_average_down() {
+        let after = |early| Window { shift: 4, precision: 4, early }.average(3, 0, 0, 1);
+        assert_eq!((after(true), after(false)), (2, 3));
     }
 
     /// Two passes that let one vCPU go on. Today's version brings its load up to date in the second; Xen

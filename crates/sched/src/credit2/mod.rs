@@ -149,8 +149,7 @@ impl Scheduler for Credit2 {
         let pcpus = cx.pcpus();
         self.queue_of = vec![0; pcpus as usize];
         self.scratch = CpuSet::empty(pcpus);
-        let pool = cx.pool();
-        pool.iter().for_each(|p| self.join_runqueue(cx, p, pool.len()));
+        cx.pool().iter().for_each(|p| self.join_runqueue(cx, p));
     }
 
     fn create_domain(&mut self, _d: DomainId, params: DomainParams) {
@@ -328,7 +327,7 @@ impl Scheduler for Credit2 {
     }
 
     fn pcpu_added(&mut self, cx: &mut Context<'_>, p: PcpuId) {
-        self.join_runqueue(cx, p, cx.pool().len());
+        self.join_runqueue(cx, p);
     }
 
     fn pcpu_removed(&mut self, cx: &mut Context<'_>, p: PcpuId) {

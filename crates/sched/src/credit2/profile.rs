@@ -98,6 +98,7 @@ const LOAD_WINDOW: ParamInfo = ParamInfo::time(
     "Time over which load is averaged; rounded down to 1.024 us times a power of two.",
 )
 .shown_as("1.07 s");
+/// Before Xen 4.8 its logarithm is the precision of loads, too.
 const EARLY_LOAD_WINDOW: ParamInfo =
     LOAD_WINDOW.by_default(Preset::Time(Nanos(1 << 28))).shown_as("268 ms");
 
@@ -116,7 +117,7 @@ const TODAY_PARAMS: &[ParamInfo] = &[
     AS_IS,
 ];
 const EARLY_PARAMS: &[ParamInfo] =
-    &[MIGRATE_RESIST, EARLY_LOAD_WINDOW, LOAD_PRECISION, BALANCE_UNDER, BALANCE_OVER, AS_IS];
+    &[MIGRATE_RESIST, EARLY_LOAD_WINDOW, BALANCE_UNDER, BALANCE_OVER, AS_IS];
 
 /// Which pCPUs share a runqueue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,16 +253,18 @@ impl Params {
                 &"0 (off), or 100 us to 500 ms",
             ));
         }
-        let precision = LOAD_PRECISION.number_in(over);
-        let threshold = |info: ParamInfo| (info.number_in(over) << precision) / 1000;
         let window = if early { EARLY_LOAD_WINDOW } else { LOAD_WINDOW }.time_in(over);
+        // As in Xen, at least 2 units of time, before 4.8 at least 16.
+        let shift = (window.0 >> 10).max(if early { 1 << 4 } else { 1 << 1 }).ilog2();
+        let precision = if early { shift } else { LOAD_PRECISION.number_in(over) as u32 };
+        let threshold = |info: ParamInfo| (info.number_in(over) << precision) / 1000;
         Ok(Self {
             ratelimit,
             migrate_resist: MIGRATE_RESIST.time_in(over).0,
             max_timer: if early { Nanos::ms(2) } else { Nanos::ms(10) },
             idle_credit: if early { i64::MIN } else { CREDIT_MIN - 1 },
             clamp: if early { i64::MIN } else { CREDIT_MIN },
-            window: Window { shift: (window.0 >> 10).max(1).ilog2(), precision: precision as u32 },
+            window: Window { shift, precision, early },
             under: threshold(BALANCE_UNDER),
             over: threshold(BALANCE_OVER),
             cap_period: CAP_PERIOD.time_in(over),

@@ -69,6 +69,12 @@ impl Runqueue {
         self.note_core(topology, p);
     }
 
+    /// The number of threads of its cores, with those that are in other pools.
+    fn threads(&self, topology: &Topology) -> u32 {
+        let is_first = |p: &PcpuId| self.members.next_in(topology.siblings(*p)) == Some(*p);
+        self.members.iter().filter(is_first).count() as u32 * topology.threads_per_core
+    }
+
     fn note_core(&mut self, topology: &Topology, p: PcpuId) {
         let threads = || topology.siblings(p).map(PcpuId).filter(|t| self.members.contains(*t));
         let free = threads().all(|t| self.free.contains(t));
@@ -85,9 +91,12 @@ impl Credit2 {
     }
 
     /// Gives `p` a runqueue: the runqueue of its core, else the smallest that has room for its
-    /// core, else a new one. `pcpus` is the final number of pCPUs.
-    pub(super) fn join_runqueue(&mut self, machine: &Machine, p: PcpuId, pcpus: u32) {
+    /// core, else a new one. As in Xen, all pCPUs of the machine count in the size that evens out
+    /// runqueues, and whole cores in what a runqueue holds: the rest of a core may come from another
+    /// pool.
+    pub(super) fn join_runqueue(&mut self, machine: &Machine, p: PcpuId) {
         let topology = machine.topology();
+        let pcpus = machine.pcpus();
         let arrangement = self.params.arrangement;
         let matches = |q: &Runqueue| {
             q.size > 0
@@ -101,11 +110,13 @@ impl Credit2 {
                 }
         };
         let most = pcpus / (pcpus.saturating_sub(1) / self.params.max_pcpus + 1);
-        let core = if arrangement == Arrangement::All { 1 } else { topology.threads_per_core };
+        let fits = |q: &Runqueue| match arrangement {
+            Arrangement::All => q.size < most,
+            _ => q.threads(topology) + topology.threads_per_core <= most,
+        };
         let existing = || self.queues.iter().enumerate().filter(|(_, q)| matches(q));
         let of_core = existing().find(|(_, q)| q.members.count_range(topology.siblings(p)) > 0);
-        let roomy =
-            || existing().filter(|(_, q)| q.size + core <= most).min_by_key(|(_, q)| q.size);
+        let roomy = || existing().filter(|(_, q)| fits(q)).min_by_key(|(_, q)| q.size);
         let found = of_core.or_else(roomy).map(|(i, _)| i);
         let i = found.unwrap_or_else(|| {
             let unused = self.queues.iter().position(|q| q.size == 0);
@@ -203,5 +214,80 @@ impl Credit2 {
 
     pub(super) fn weight(&self, v: VcpuId) -> i64 {
         self.domains[self.vcpus[v.index()].domain.index()].weight
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::credit2::profile::TODAY_PROFILE;
+    use crate::{Hypervisor, ParamValue, Params, Scheduler};
+    use alloc::boxed::Box;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    const FLAT: Topology = Topology { sockets: 1, cores_per_socket: 6, threads_per_core: 1 };
+    const THREADS: Topology = Topology { sockets: 2, cores_per_socket: 3, threads_per_core: 2 };
+
+    /// The members of the runqueues of a pool, in order.
+    fn queues(
+        topology: Topology,
+        pool: impl IntoIterator<Item = u32>,
+        arrangement: &str,
+        most: i64,
+    ) -> Vec<Vec<u32>> {
+        let over = Params::default()
+            .with("runqueue", ParamValue::Word(arrangement.into()))
+            .with("max_pcpus_per_runqueue", ParamValue::Number(most));
+        let new = || Credit2::new(&TODAY_PROFILE, &over).unwrap();
+        let mut members = CpuSet::empty(topology.pcpus());
+        pool.into_iter().for_each(|p| members.insert(PcpuId(p)));
+        let layer = Hypervisor::on(topology, members, Box::new(new()));
+        let (mut machine, mut actions) = (layer.machine().clone(), Vec::new());
+        let mut credit2 = new();
+        credit2.start(&mut Context {
+            now: crate::Nanos::ZERO,
+            executing: PcpuId(0),
+            machine: &mut machine,
+            actions: &mut actions,
+        });
+        credit2.queues.iter().map(|q| q.members.iter().map(|p| p.0).collect()).collect()
+    }
+
+    #[test]
+    fn arrangements_follow_the_topology() {
+        let all = |arrangement| queues(THREADS, 0..12, arrangement, 16);
+        assert_eq!(all("cpu").len(), 12);
+        assert_eq!(all("core"), [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]);
+        let sockets = [[0, 1, 2, 3, 4, 5], [6, 7, 8, 9, 10, 11]];
+        assert_eq!((all("socket"), all("node")), (sockets.map(Vec::from).into(), all("socket")));
+        assert_eq!(all("all").len(), 1);
+    }
+
+    /// With at most 4 of 6 pCPUs in a runqueue there are two at least, so Xen evens them out: 3 in each. A pool of 4 of
+    /// these pCPUs has runqueues of 3 and 1, because Xen counts the pCPUs of the machine.
+    #[test]
+    fn the_pcpus_of_the_machine_are_spread_evenly() {
+        assert_eq!(queues(FLAT, 0..6, "socket", 4), [[0, 1, 2], [3, 4, 5]]);
+        assert_eq!(queues(FLAT, 0..4, "socket", 4), [vec![0, 1, 2], vec![3]]);
+    }
+
+    /// At most 4 of 12 pCPUs in a runqueue: three of 4, so a core of two threads joins one with two. At most 5: 12 / 3 is 4
+    /// again. At most 3: four of 3, into which a second core fits in no case except `all`, where a single thread may join
+    /// (and its sibling follows, over the limit).
+    #[test]
+    fn cores_stay_together() {
+        let in_two = |most| queues(THREADS, 0..6, "socket", most);
+        assert_eq!(in_two(4), [vec![0, 1, 2, 3], vec![4, 5]]);
+        assert_eq!(in_two(5), in_two(4));
+        assert_eq!(in_two(3), [[0, 1], [2, 3], [4, 5]]);
+        assert_eq!(queues(THREADS, 0..6, "all", 3), [vec![0, 1, 2, 3], vec![4, 5]]);
+    }
+
+    /// The threads of a core that are in another pool keep their places: runqueues of at most 4 have room for one thread of
+    /// each of two cores.
+    #[test]
+    fn threads_in_other_pools_keep_their_places() {
+        assert_eq!(queues(THREADS, [0, 2, 4], "socket", 4), [vec![0, 2], vec![4]]);
     }
 }

@@ -32,8 +32,9 @@ impl Credit2 {
             return Some(home);
         }
         let first = if self.params.smt_power_savings {
-            // Idle threads of cores that are not idle as a whole.
-            self.scratch.copy_from(&queue.free);
+            // Idle threads of cores that are not idle as a whole. The original counts those that were
+            // told already, and whose core therefore is not free any more.
+            self.scratch.copy_from(if self.params.as_is { &queue.idle } else { &queue.free });
             self.scratch.remove_within(&queue.smt_idle, 0..cx.pcpus());
             &self.scratch
         } else {

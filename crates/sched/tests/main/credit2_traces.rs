@@ -257,6 +257,29 @@ fn a_waker_prefers_an_idle_core() {
     assert_eq!(place(&savings), PcpuId(1));
 }
 
+/// With power savings Xen looks for idle threads of cores that are not idle as a whole, and takes those for idle that it
+/// has told already. A and B come up at one instant, both at home on pCPU 1 of two cores of two threads. A finds only
+/// whole cores, and tells pCPU 1. As meant, B then tells pCPU 0, the other thread of that core. As is, it tells pCPU 1
+/// again, and waits there until A, which has run for the ratelimit, 1 ms, has less credit. Then A finds pCPU 0.
+#[test]
+fn as_is_power_savings_tell_a_pcpu_twice() {
+    let topology = Topology { sockets: 1, cores_per_socket: 2, threads_per_core: 2 };
+    let run = |as_is: bool| {
+        let params = Params::default()
+            .with("smt_power_savings", ParamValue::Flag(true))
+            .with("as_is", ParamValue::Flag(as_is));
+        let mut d = Driver::new("credit2", &params, topology);
+        let v = d.domain(256, 0, 5);
+        assert_eq!([0, 4].map(|i| d.h.machine().home(v[i]).0), [1, 1], "pCPUs take turns");
+        d.up(v[0]);
+        d.up(v[4]);
+        d.run_to(ms(1.5));
+        (d.ran(0), d.ran(1))
+    };
+    assert_eq!(run(false), (vec![(0., 1.5, 4)], vec![(0., 1.5, 0)]));
+    assert_eq!(run(true), (vec![(1., 1.5, 0)], vec![(0., 1., 0), (1., 1.5, 4)]));
+}
+
 /// A vCPU on a pCPU that it does not prefer moves to an idle one that it prefers.
 #[test]
 fn soft_affinity_is_followed_when_there_is_room() {

@@ -324,3 +324,28 @@ fn stealing_begins_after_the_first_pcpu_of_a_node() {
     d.settle();
     assert_eq!(d.h.current(PcpuId(0)), Some(waiting[0]));
 }
+
+/// A vCPU on pCPU 0 and one on pCPU 2, of another core or another socket, are alone on the machine. A change of affinity
+/// places the first one anew; its pCPU counts as idle. From pCPU 0 on: pCPU 1 is as idle as 0, and stays out. pCPU 3 has
+/// one idle thread in its core, or one idle pCPU in its socket, where pCPU 0 has two: no reason to move there, but with
+/// `smt_power_savings`, which moves to where *less* idles, and has no factor of two between sockets, one.
+#[test]
+fn power_savings_pack_cores_and_sockets() {
+    let cores = Topology { sockets: 1, cores_per_socket: 2, threads_per_core: 2 };
+    let sockets = Topology { sockets: 2, cores_per_socket: 2, threads_per_core: 1 };
+    for topology in [cores, sockets] {
+        for (savings, home) in [(false, 0), (true, 3)] {
+            let params = Params::default().with("smt_power_savings", ParamValue::Flag(savings));
+            let mut d = Driver::new("credit", &params, topology);
+            let on = |d: &mut Driver, p| d.domain_on(256, 0, [Affinity::hard([p])])[0];
+            let v = [0, 2].map(|p| on(&mut d, p));
+            for v in v {
+                d.up(v);
+                d.settle();
+            }
+            d.call(|h, now, out| h.set_affinity(now, v[0], Affinity::any(), out)).unwrap();
+            d.settle();
+            assert_eq!(d.h.machine().home(v[0]), PcpuId(home), "{topology:?}, savings {savings}");
+        }
+    }
+}
