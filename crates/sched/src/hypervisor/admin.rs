@@ -61,28 +61,28 @@ impl Hypervisor {
             wanted: affinity,
             affinity: mask,
         };
-        let v = self.add_vcpu(now, record, out);
-        self.changes.note(now, Change::VcpuCreated(v));
-        Ok(v)
-    }
-
-    /// Adds a vCPU, which is not running, to an existing domain and sets its home.
-    pub(super) fn add_vcpu(
-        &mut self,
-        now: Nanos,
-        mut record: VcpuRecord,
-        out: &mut Vec<Action>,
-    ) -> VcpuId {
-        let siblings = &mut self.domains[record.domain.index()].vcpus;
         let pool = self.machine.pool();
-        let home = match siblings.last() {
+        let home = match self.domains[domain.index()].vcpus.last() {
             Some(last) => pool.cycle(self.machine.home(*last)),
             None => pool.first(),
         };
         // The pool has a pCPU, because the affinity was resolved against it.
-        (record.home, record.on) = (home.unwrap_or(PcpuId(0)), home.unwrap_or(PcpuId(0)));
+        let v = self.add_vcpu(now, record, home.unwrap_or(PcpuId(0)), out);
+        self.changes.note(now, Change::VcpuCreated(v));
+        Ok(v)
+    }
+
+    /// Adds a vCPU, which is not running, to an existing domain. The scheduler may improve its home.
+    pub(super) fn add_vcpu(
+        &mut self,
+        now: Nanos,
+        mut record: VcpuRecord,
+        home: PcpuId,
+        out: &mut Vec<Action>,
+    ) -> VcpuId {
+        (record.home, record.on) = (home, home);
         let v = VcpuId(self.machine.vcpu_count());
-        siblings.push(v);
+        self.domains[record.domain.index()].vcpus.push(v);
         self.machine.vcpus.push(record);
         self.tell(now);
         self.scheduler.insert(cx!(self, now, self.executing, out), v);

@@ -157,7 +157,8 @@ impl Hypervisor {
     }
 
     /// Adds a vCPU from another pool to domain `d`, which is paused. It may run anywhere in the
-    /// pool.
+    /// pool. As in Xen, the vCPUs of a domain get the pCPUs of the pool in turn, whatever the
+    /// scheduler makes of that.
     ///
     /// # Panics
     /// If the pool has no pCPU.
@@ -171,6 +172,9 @@ impl Hypervisor {
         let wanted = Affinity::any();
         let affinity = wanted.resolve(self.machine.shared_pool(), self.machine.pcpus());
         let affinity = affinity.expect("a pool keeps a pCPU for a domain on its way");
-        self.add_vcpu(now, VcpuRecord { domain: d, wanted, affinity, ..record }, out)
+        let pool = self.machine.pool();
+        let turn = self.vcpus_of(d).len() % pool.len() as usize;
+        let home = pool.iter().nth(turn).unwrap_or(PcpuId(0));
+        self.add_vcpu(now, VcpuRecord { domain: d, wanted, affinity, ..record }, home, out)
     }
 }

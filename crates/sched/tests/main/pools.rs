@@ -266,6 +266,32 @@ fn a_moved_vcpu_keeps_its_times_and_pauses() {
     assert_eq!(w.running(a) + w.running(b), before[0] + before[1] + Nanos::ms(90));
 }
 
+/// A domain comes to a pool of pCPUs 1 to 3, where two hogs share 1. Xen gives its vCPUs the pCPUs 1, 2, 3 in turn, and lets
+/// the scheduler choose from there. The domain is paused, so 2 and 3 idle all the time, and the first vCPU goes from 1 to
+/// 2, where the second goes, too. (A new vCPU begins after the home of the one before: these would get 2, 3, and 2.)
+#[test]
+fn vcpus_that_come_to_a_pool_take_its_pcpus_in_turn() {
+    let mut w = World::new(Topology::flat(4), &["credit", "credit"]);
+    for p in 1..4 {
+        w.move_pcpu(p, PoolId(1)).unwrap();
+        w.settle();
+    }
+    w.domain(PoolId(1), 2);
+    for v in w.vcpus.clone() {
+        let there = Affinity::hard([1]);
+        w.on(v, |h, now, v, out| h.set_affinity(now, v, there, out).unwrap());
+        w.settle();
+    }
+    let d = w.domain(PoolId(0), 3);
+    w.move_domain(d, PoolId(1)).unwrap();
+    w.settle();
+    let homes = w.vcpus[2..].iter().map(|v| {
+        let (pool, local) = w.pools.local(*v);
+        w.pools.hypervisor(pool).unwrap().machine().home(local).0
+    });
+    assert_eq!(homes.collect::<Vec<_>>(), [2, 2, 3]);
+}
+
 /// A call that the world or an administrator may make. Indices are taken modulo the number of
 /// existing items.
 #[derive(Clone, Debug)]
