@@ -17,6 +17,8 @@ const TOP: f64 = 8.0;
 const ROOM: f64 = 0.07;
 /// Most samples of a row that are drawn one by one.
 const MOST_DOTS: usize = 200;
+/// Length of the line of what goes on beyond the scale.
+const BROKEN: f64 = 40.0;
 /// Longest label; longer ones are cut in the middle.
 const LONGEST: usize = 44;
 
@@ -39,7 +41,7 @@ impl Chart {
     /// The chart, which `words` describe to readers that see no pictures.
     fn finish(self, words: &str) -> Markup {
         let words = format!("{words}{}", self.rows.axis.words());
-        self.svg.chart(&words, self.size)
+        html! { div class="wide" { (self.svg.chart(&words, self.size)) } "\n" }
     }
 
     /// A circle of a class, whose meaning is shown under the pointer.
@@ -50,6 +52,14 @@ impl Chart {
 
     fn whisker(&mut self, class: &str, ends: [f64; 2], y: f64) {
         self.svg.whisker(class, ends.map(|end| self.rows.x(end)), y);
+    }
+
+    /// A broken line to the end of the scale, for what goes on beyond it.
+    fn broken(&mut self, class: &str, y: f64) {
+        let end = self.rows.x(f64::MAX);
+        let d = format!("M{} {}H{}", px(end - BROKEN), px(y), px(end));
+        self.svg.add(&html! { path class={ "whisker " (class) } d=(d) {} });
+        self.svg.broken((end - 28.0, y + 6.0), 12.0);
     }
 }
 
@@ -123,7 +133,7 @@ pub(super) fn stacks(words: &str, unit: &str, parts: &[Part], bars: &[Stack]) ->
 
 /// Published figures beside simulated ones, of one metric: an open circle and a filled one, with the standard
 /// deviation of each.
-pub(super) fn figures(metric: &str, figures: &[&Compared]) -> Markup {
+pub(super) fn figures(title: &str, figures: &[&Compared]) -> Markup {
     let ends = |value: Option<f64>, deviation: Option<f64>| {
         let deviation = deviation.unwrap_or(0.0);
         value.into_iter().flat_map(move |v| [v - deviation, v + deviation])
@@ -164,15 +174,23 @@ pub(super) fn figures(metric: &str, figures: &[&Compared]) -> Markup {
         let end = chart.rows.x(f64::MAX) + 8.0;
         chart.svg.text("value", (end, y + 18.0), &format!("{grade} {error}"));
     }
-    chart.finish(&format!("{metric}: published and simulated"))
+    chart.finish(&format!("{title}: published and simulated"))
 }
 
 fn dot(chart: &mut Chart, value: f64, deviation: Option<f64>, y: f64, class: &str) {
     let spread = deviation.map_or_else(String::new, |d| format!(" ± {}", short(d)));
-    if let Some(d) = deviation.filter(|d| *d > 0.0) {
-        chart.whisker(class, [value - d, value + d], y);
+    let ends = deviation.filter(|d| *d > 0.0).map(|d| [value - d, value + d]);
+    let (axis, words) = (chart.rows.axis, format!("{class} {}{spread}", short(value)));
+    let is_beyond = axis.is_beyond(value);
+    if let Some(ends) = ends.filter(|_| !is_beyond) {
+        chart.whisker(class, ends, y);
     }
-    chart.dot(class, value, y, &format!("{class} {}{spread}", short(value)));
+    chart.dot(class, value, y, &words);
+    if is_beyond || ends.is_some_and(|[_, high]| axis.is_beyond(high)) {
+        let x = chart.rows.x(f64::MAX) - BROKEN - 6.0;
+        chart.broken(class, y);
+        chart.svg.text("value label over", (x, y + 4.0), &axis.in_words(value, ends));
+    }
 }
 
 /// Samples of one metric.
@@ -185,7 +203,7 @@ pub(super) struct Dots {
 }
 
 /// Every sample of a metric as a dot, with a bar from the least to the greatest, and the median as a filled circle.
-pub(super) fn samples(metric: &str, unit: &str, rows: &[Dots]) -> Markup {
+pub(super) fn samples(title: &str, unit: &str, rows: &[Dots]) -> Markup {
     let axis = Axis::over(rows.iter().flat_map(|r| r.values.iter().copied()));
     let mut chart = Chart::new(axis, ROW, rows.iter().map(|r| r.label.as_str()));
     for (i, row) in rows.iter().enumerate() {
@@ -201,9 +219,16 @@ pub(super) fn samples(metric: &str, unit: &str, rows: &[Dots]) -> Markup {
         let tip = format!("{}: median {} {unit} of {}", row.label, short(s.median), s.n);
         chart.dot("simulated", s.median, y, &tip);
         let end = chart.rows.x(s.max.max(s.median)) + 8.0;
-        chart.svg.text("value", (end, y + 4.0), &short(s.median));
+        let mut words = short(s.median);
+        if axis.is_beyond(s.max) {
+            chart.broken("simulated", y);
+            if s.n > 1 {
+                words += &format!(", most {}", short(s.max));
+            }
+        }
+        chart.svg.text("value", (end, y + 4.0), &words);
     }
-    chart.finish(&format!("{metric} [{unit}]"))
+    chart.finish(title)
 }
 
 /// The waits for one lock by length: a bar for each fifth of a decade.
@@ -237,7 +262,7 @@ pub(super) fn histogram(name: &str, waits: &Histogram) -> Markup {
     html! {
         figure class="histogram" {
             figcaption { (name) ": " (waits.count()) " waits, at most " (most) " in a bar" }
-            (svg.chart(&format!("waits for {name} by length"), (472.0, 138.0)))
+            div class="wide" { (svg.chart(&format!("waits for {name} by length"), (472.0, 138.0))) }
         }
         "\n"
     }
@@ -312,6 +337,35 @@ mod tests {
         assert!((number(one, "x") + number(one, "width") - number(three, "x")).abs() < 0.11);
         assert!((number(three, "width") / number(one, "width") - 3.0).abs() < 0.01);
         assert!(!svg.contains("<rect class=\"c1\" x="), "a part without length is not drawn");
+    }
+
+    #[test]
+    fn a_figure_far_beyond_the_others_is_a_broken_line_with_its_value() {
+        let figure = |published, simulated, deviation| Compared {
+            metric: "elapsed_s".into(),
+            place: "p".into(),
+            published: Some(published),
+            published_stddev: None,
+            simulated: Some(simulated),
+            simulated_stddev: Some(deviation),
+            error: None,
+            role: overspin_experiment::Role::Predict,
+            grade: Grade::Good,
+            note: None,
+        };
+        let all =
+            [figure(330.0, 350.0, 2.0), figure(500.0, 6045.0, 9.0), figure(410.0, 400.0, 0.0)];
+        let svg = figures("elapsed, s", &all.iter().collect::<Vec<_>>()).0;
+        assert!(svg.contains("elapsed, s: published and simulated, cut at 500"), "{svg}");
+        assert!(svg.contains(">6045±9.00<"), "{svg}");
+        assert_eq!(svg.matches("stroke=\"white\"").count(), 1);
+        let all =
+            [figure(330.0, 350.0, 9000.0), figure(500.0, 450.0, 9.0), figure(410.0, 400.0, 0.0)];
+        let svg = figures("elapsed, s", &all.iter().collect::<Vec<_>>()).0;
+        assert!(svg.contains(">350.0±9000<") && svg.matches("stroke=\"white\"").count() == 1);
+        let rows = [2.0, 2.0, 2.0, 3.0, 90.0].map(|v| Dots { label: "a".into(), values: vec![v] });
+        let svg = samples("wait, us", "us", &rows).0;
+        assert!(svg.contains(">90.00<") && svg.matches("stroke=\"white\"").count() == 1, "{svg}");
     }
 
     #[test]

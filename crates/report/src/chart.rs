@@ -1,15 +1,12 @@
 //! Pictures of an experiment: the published and the simulated figures of every configuration side by side, as
 //! bars in an SVG file. A picture is a column of panels; each panel has rows of bars on its own scale.
 
-use super::svg::{MARGIN, Rows, SAMPLE, Svg, colour, px};
-use super::{Axis, short};
-use maud::{Markup, html};
+use super::Axis;
+use super::svg::{MARGIN, Rows, SAMPLE, Svg, colour};
+use maud::Markup;
 
 /// Space between rows.
 const GAP: f64 = 14.0;
-/// In a panel with a bar that never ends, a bar longer than this many times the median is broken, too.
-/// Otherwise it would flatten all others.
-const CLIP: f64 = 2.0;
 /// On a logarithmic scale, all values are at least this many times its lower end.
 const VISIBLE: f64 = 1.25;
 
@@ -59,25 +56,19 @@ impl Panel {
         names.iter().cloned().zip(colour::SERIES.into_iter().cycle()).collect()
     }
 
-    /// A scale that holds all bars.
+    /// A scale for all bars.
     fn axis(&self) -> Axis {
         let bars = || self.rows.iter().flat_map(|r| &r.bars);
-        let mut values: Vec<f64> = bars().filter_map(Bar::value).collect();
-        values.sort_by(f64::total_cmp);
-        let median = values.get(values.len() / 2).copied().unwrap_or(1.0);
-        let endless = bars().any(|b| *b == Bar::Endless);
         let ends = |bar: &Bar| match *bar {
-            Bar::Value(v, _) if endless && v > CLIP * median => [0.0; 2],
-            Bar::Value(v, Some([low, high])) => [if v < 0.0 { low.min(v) } else { v }, high.max(v)],
-            Bar::Value(v, None) => [v; 2],
-            Bar::Endless | Bar::None => [0.0; 2],
+            Bar::Value(v, Some([low, high])) => {
+                Some([if v < 0.0 { low.min(v) } else { v }, high.max(v)])
+            }
+            Bar::Value(v, None) => Some([v; 2]),
+            Bar::Endless | Bar::None => None,
         };
-        if endless {
-            return Axis::linear(bars().flat_map(ends));
-        }
-        let all = bars().filter(|b| b.value().is_some()).flat_map(ends);
-        // A bar of the least value must be visible.
-        Axis::over(all.chain(values.first().map(|least| least / VISIBLE)))
+        // A bar of the least value must be visible on a logarithmic scale.
+        let least = bars().filter_map(Bar::value).fold(f64::INFINITY, f64::min);
+        Axis::over(bars().filter_map(ends).flatten().chain([least / VISIBLE]))
     }
 }
 
@@ -120,22 +111,21 @@ fn draw(svg: &mut Svg, panel: &Panel, (left, width): (f64, f64), y: f64) -> f64 
 fn draw_bar(svg: &mut Svg, (y, high): (f64, f64), colour: &str, bar: Bar, rows: &Rows) {
     let base = rows.base();
     let write = |svg: &mut Svg, x, words: &str| svg.text("value", (x + 6.0, y + high - 3.0), words);
-    let (end, words) = match bar {
+    let (end, words, ends) = match bar {
         Bar::None => return write(svg, base, "not computed"),
-        Bar::Endless => (f64::INFINITY, "never finished".to_owned()),
-        Bar::Value(v, _) => (v, short(v)),
+        Bar::Endless => (f64::INFINITY, "never finished".to_owned(), None),
+        Bar::Value(v, ends) => (v, rows.axis.in_words(v, ends), ends),
     };
     let x = rows.x(end);
     svg.rect(colour, (base.min(x), y), ((x - base).abs(), high - 1.0));
     let mut right = base.max(x);
-    if rows.axis.is_beyond(end) {
-        let [x, low, up] = [right - 30.0, y + high, -high - 1.0].map(px);
-        let d = format!("M{x} {low}l8 {up}M{} {low}l8 {up}", x + 8.0);
-        svg.add(&html! { path d=(d) stroke="white" stroke-width="3" {} });
-    } else if let Bar::Value(_, Some(ends)) = bar {
+    if let Some(ends) = ends.filter(|_| !rows.axis.is_beyond(end)) {
         let ends = ends.map(|v| rows.x(v));
         svg.whisker("", ends, y + high / 2.0);
         right = right.max(ends[1]);
+    }
+    if rows.axis.is_beyond(ends.map_or(end, |ends| ends[1].max(end))) {
+        svg.broken((right - 30.0, y + high), high + 1.0);
     }
     write(svg, right, &words);
 }
@@ -246,6 +236,23 @@ mod tests {
         assert!((bars[0].1 / bars[1].1 - 2.0).abs() < 0.01, "{bars:?}");
         assert_eq!((bars[2].1, bars[3].1), (Rows::PLOT, Rows::PLOT));
         assert_eq!(svg.matches("stroke=\"white\"").count(), 2);
+    }
+
+    #[test]
+    fn a_bar_or_a_whisker_far_beyond_the_others_is_broken_and_says_its_value() {
+        let with = |v, deviation: f64| Bar::Value(v, Some([v - deviation, v + deviation]));
+        let rows = [("a", value(10.0), with(8.0, 100.0)), ("b", value(9.0), value(7.0))];
+        let svg = picture("T", &[panel(&rows)]).0;
+        nothing_is_cut_off(&svg);
+        assert!(svg.contains(">time [s], cut at 10<") && svg.contains(">8.00±100.0<"), "{svg}");
+        assert_eq!(svg.matches("stroke=\"white\"").count(), 1, "the whisker");
+        let (bars, _) = plot(&svg);
+        assert!((bars[0].1 - Rows::PLOT).abs() < 0.1 && (bars[1].1 - 0.8 * Rows::PLOT).abs() < 0.1);
+        let rows = [("a", with(1000.0, 20.0), value(8.0)), ("b", value(9.0), value(7.0))];
+        let svg = picture("T", &[panel(&rows)]).0;
+        nothing_is_cut_off(&svg);
+        assert!(svg.contains(">1000±20.00<") && !svg.contains("whisker \""), "{svg}");
+        assert_eq!(svg.matches("stroke=\"white\"").count(), 1, "the bar");
     }
 
     #[test]

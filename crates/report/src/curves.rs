@@ -45,6 +45,20 @@ pub struct Horizontal {
     pub log: bool,
 }
 
+/// Numbers of an axis that differ by this factor need a logarithmic scale.
+const WIDE: f64 = 4.0;
+
+impl Horizontal {
+    /// An axis of numbers: a logarithmic one if all are above 0 and they differ much.
+    #[must_use]
+    pub fn of_numbers(title: String, ticks: Vec<(f64, String)>) -> Self {
+        let numbers = || ticks.iter().map(|(x, _)| *x);
+        let least = numbers().fold(f64::INFINITY, f64::min);
+        let log = least > 0.0 && numbers().fold(0.0, f64::max) / least >= WIDE;
+        Self { title, ticks, log }
+    }
+}
+
 /// A plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
@@ -128,6 +142,14 @@ fn mark(svg: &mut Svg, (x, y): (f64, f64), style: usize) {
     svg.add(&html! { path d=(d) stroke=(colour) stroke-width="1.5" fill=(fill) {} });
 }
 
+/// The mark of a value beyond the scale, below its place at the upper end.
+fn broken(svg: &mut Svg, (x, y): (f64, f64), style: usize) {
+    let ([x, first, second], colour) =
+        ([x - 6.0, y + 12.0, y + 17.0].map(px), colour::SERIES[style]);
+    let d = format!("M{x} {first}l12-4M{x} {second}l12-4");
+    svg.add(&html! { path class="broken" d=(d) stroke=(colour) stroke-width="1.5" fill="none" {} });
+}
+
 /// The vertical scale of a plot. Values of zero are at the lower end of a logarithmic one.
 fn vertical(plot: &Plot) -> Axis {
     if let Some(most) = plot.most {
@@ -166,6 +188,8 @@ fn draw(svg: &mut Svg, plot: &Plot, axis: &Horizontal, named: &[String], (left, 
     }
     svg.text("tick", (f64::midpoint(x0, x1), y1 + 36.0), &axis.title);
     let style_of = |curve: &Curve| named.iter().position(|name| *name == curve.name);
+    // The height of the words about values beyond the scale.
+    let mut words = 0.0;
     // Grey curves first, so that the others are above them; of these the first one is on top.
     let mut order: Vec<&Curve> = plot.curves.iter().collect();
     order.sort_by_key(|c| std::cmp::Reverse(style_of(c).unwrap_or(usize::MAX)));
@@ -175,13 +199,23 @@ fn draw(svg: &mut Svg, plot: &Plot, axis: &Horizontal, named: &[String], (left, 
         line(svg, &curve.points.iter().map(at).collect::<Vec<_>>(), style);
         let Some(style) = style else { continue };
         for point in &curve.points {
-            if let Some(ends) = point.ends {
+            let is_beyond = vertical.is_beyond(point.y);
+            if let Some(ends) = point.ends.filter(|_| !is_beyond) {
                 let [x, left] = [x(point.x), x(point.x) - 3.0].map(px);
                 let [low, high] = ends.map(|end| px(y(end)));
                 let d = format!("M{x} {low}V{high}M{left} {low}h6M{left} {high}h6");
                 svg.add(&html! { path d=(d) stroke=(colour::SERIES[style]) fill="none" {} });
             }
             mark(svg, at(point), style);
+            if is_beyond || point.ends.is_some_and(|[_, high]| vertical.is_beyond(high)) {
+                let x = x(point.x);
+                // Towards the middle, and below the words before.
+                let class = if x > f64::midpoint(x0, x1) { "value label" } else { "value" };
+                let beside = if class == "value" { x + 8.0 } else { x - 8.0 };
+                words += 12.0;
+                broken(svg, (x, y0), style);
+                svg.text(class, (beside, y0 + words), &vertical.in_words(point.y, point.ends));
+            }
         }
     }
     svg.add(&html! {
@@ -238,6 +272,22 @@ mod tests {
         let plot = plot("wait", vec![curve("a", &[1.0, 10.0, 100.0])]);
         let points = path(&curves("T", "", &axis(), &[plot], 1).0, colour::SERIES[0]);
         assert!((points[0].1 - points[1].1 - (points[1].1 - points[2].1)).abs() < 0.2);
+    }
+
+    #[test]
+    fn a_point_far_beyond_the_others_is_at_the_upper_end_with_its_value_in_words() {
+        let mut of = curve("a", &[2.0, 3.0, 2.0, 4.0, 900.0]);
+        of.points[4].ends = Some([800.0, 1000.0]);
+        let svg = curves("T", "", &axis(), &[plot("wait", vec![of.clone()])], 1).0;
+        let points = path(&svg, colour::SERIES[0]);
+        // 4 is the end of the scale: 2 is at half of it.
+        assert!((points[4].1 - points[3].1).abs() < 0.2, "{points:?}");
+        assert!((points[0].1 - points[3].1 - 0.5 * PLOT.1).abs() < 0.2, "{points:?}");
+        assert!(svg.contains(">900.0±100.0<") && svg.matches("class=\"broken\"").count() == 1);
+        // Of an interval, only its end is beyond.
+        of.points[4] = At { y: 3.0, ends: Some([0.0, 900.0]), ..of.points[4] };
+        let svg = curves("T", "", &axis(), &[plot("wait", vec![of])], 1).0;
+        assert!(svg.contains(">3.00±450.0<") && svg.matches("class=\"broken\"").count() == 1);
     }
 
     #[test]

@@ -97,6 +97,15 @@ impl Svg {
         self.add(&html! { path class={ "whisker " (class) } d=(d) {} });
     }
 
+    /// Adds the mark of a bar or a line that goes on beyond the scale: two strokes of the ground through it, which begin at
+    /// this lower left corner.
+    pub fn broken(&mut self, corner: (f64, f64), high: f64) {
+        let ([x, next, y], up) = ([corner.0, corner.0 + 8.0, corner.1].map(px), px(-high));
+        let d = format!("M{x} {y}l8 {up}M{next} {y}l8 {up}");
+        // A page gives white the colour of its ground.
+        self.add(&html! { path d=(d) stroke="white" stroke-width="3" {} });
+    }
+
     /// Adds a legend below `y`, in as many lines as it needs; returns its lower end. `sample` draws the sample of each name
     /// on a space of 14 pixels by [`SAMPLE`].
     pub fn legend<'a>(
