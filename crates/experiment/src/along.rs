@@ -75,7 +75,7 @@ impl Along {
         result: &'a Reproduction,
     ) -> impl Iterator<Item = (Vec<String>, &'a str, &'a Sample)> {
         result.samples.iter().filter_map(|sample| {
-            let words = words(&sample.place);
+            let words = place_words(&sample.place);
             let has = |(i, word): &(usize, String)| words.get(*i).is_some_and(|w| w == word);
             let (_, title) = self.metrics.iter().find(|m| m.0 == sample.metric)?;
             let fits = words.len() == self.words && self.only.iter().all(has);
@@ -108,7 +108,8 @@ impl Along {
 }
 
 /// The words of a place: between dots, or in quotes.
-fn words(place: &str) -> Vec<String> {
+#[must_use]
+pub fn place_words(place: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
     for c in place.chars() {
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn words_may_have_dots_in_quotes() {
-        assert_eq!(words("a.\"2.4.10 + patch\".b"), ["a", "2.4.10 + patch", "b"]);
+        assert_eq!(place_words("a.\"2.4.10 + patch\".b"), ["a", "2.4.10 + patch", "b"]);
         assert_eq!([leading_number("16a+16b"), leading_number("half")], [Some(16.0), None]);
     }
 }

@@ -18,7 +18,7 @@ pub mod report;
 pub mod schedbench;
 pub mod sweep;
 
-pub use along::Along;
+pub use along::{Along, place_words};
 pub use figure::Figure;
 pub use file::{Claim, Head};
 pub use pv_ticket::PvTicket;

@@ -2,28 +2,31 @@
 
 use super::html::{blocks, table};
 use maud::{Markup, html};
-use overspin_record::{Group, Role};
-use overspin_report::{Block, Grid, three_digits};
+use overspin_record::Role;
+use overspin_report::{Block, Grid};
 use overspin_runs::record::{Kind, Record};
 use overspin_runs::run::{self, Beside};
+use overspin_runs::{seeds, sweep};
 use overspin_scenario::{Outcome, Scenario};
-use overspin_stats::Spread;
-
-/// Domains or points of which the answer speaks.
-const MOST: usize = 3;
 
 /// The answer of a record; `run` is its only run, if it has one. `None` for a record that measures single things.
 pub(super) fn answer(record: &Record, run: Option<(&Scenario, &Outcome)>) -> Option<Markup> {
     match (record.kind, run) {
         (Kind::Run, Some((scenario, outcome))) => Some(of_run(scenario, outcome)),
         (Kind::Reproduction, _) => Some(of_experiments(record)),
-        (Kind::Seeds, _) => of_seeds(record),
-        (Kind::Sweep, _) => of_sweep(record),
-        _ => {
-            let text = overspin_lab::validate::answer(record.validation.as_ref()?)?;
-            Some(html! { p { (text) } })
+        (Kind::Seeds, _) => {
+            let figures = record.over_seeds.iter();
+            said(seeds::answer(figures.map(|o| (o.place.as_str(), o.metric.as_str(), &o.spread))))
         }
+        (Kind::Sweep, _) => said(sweep::answer(&sweep::Outcome::of(record))),
+        _ => said(overspin_lab::validate::answer(record.validation.as_ref()?).map(Block::Text)),
     }
+}
+
+/// What the command says first, if it says anything.
+fn said(all: impl IntoIterator<Item = Block>) -> Option<Markup> {
+    let all: Vec<Block> = all.into_iter().collect();
+    (!all.is_empty()).then(|| blocks(&all))
 }
 
 /// What the command prints, without the runs that it makes beside: a page says what its record says.
@@ -62,42 +65,4 @@ fn of_experiments(record: &Record) -> Markup {
         }
         (table(&grid))
     }
-}
-
-/// What each domain did over seeds.
-fn of_seeds(record: &Record) -> Option<Markup> {
-    let groups = record.groups();
-    let did =
-        groups.iter().filter(|g| matches!(g.metric, "items" | "elapsed") && !g.place.contains('/'));
-    let sentence = |group: &Group<'_>| {
-        let seeds: Vec<u64> = (0..group.values.len() as u64).collect();
-        let spread = Spread::of(&seeds, &group.values)?;
-        let range = spread.interval.map_or_else(String::new, |i| {
-            format!(
-                ", with 95 % certainty between {} and {}",
-                three_digits(i.low),
-                three_digits(i.high)
-            )
-        });
-        let what = if group.metric == "items" { "items a second" } else { "s for its work" };
-        Some(format!("{}: {} {what}{range}.", group.place, three_digits(spread.summary.mean)))
-    };
-    let sentences: Vec<String> = did.filter_map(sentence).take(MOST).collect();
-    (!sentences.is_empty()).then(|| html! { @for text in &sentences { p { (text) } } })
-}
-
-/// The points with the highest and the lowest throughput.
-fn of_sweep(record: &Record) -> Option<Markup> {
-    let groups = record.groups();
-    let points = groups.iter().filter(|g| g.metric == "throughput" && !g.values.is_empty());
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let mut points: Vec<(f64, &str)> = points.map(|g| (mean(&g.values), g.place)).collect();
-    points.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (best, worst) = (points.first()?, points.last().filter(|_| points.len() > 1)?);
-    Some(html! {
-        p {
-            "The most acquisitions, " (three_digits(best.0)) " a second, are those of " (best.1)
-            "; the fewest, " (three_digits(worst.0)) " a second, those of " (worst.1) "."
-        }
-    })
 }

@@ -3,7 +3,7 @@
 use super::charts::{self, Dots, Part, Stack};
 use super::detail::Detail;
 use maud::{Markup, html};
-use overspin_experiment::{Compared, Judged};
+use overspin_experiment::{Compared, Judged, place_words};
 use overspin_report::{At, Curve, Horizontal, Plot, short};
 use overspin_runs::record::{Experiment, Kind, Record};
 use overspin_runs::sweep::Outcome;
@@ -11,6 +11,7 @@ use overspin_scenario::Second;
 use overspin_scenario::{
     Cause, DomainOutcome, LockOutcome, Outcome as RunOutcome, Picos, Scenario, WaitCauses,
 };
+use overspin_stats::Spread;
 use overspin_watch::explain;
 use std::collections::BTreeMap;
 
@@ -74,7 +75,8 @@ pub(super) fn figures(experiment: &Experiment) -> Markup {
         "\n"
         div class="charts" {
             @for metric in metrics {
-                figure { h4 { (in_words(metric)) } "\n" (charts::figures(metric, &of(metric))) }
+                @let title = in_words(metric);
+                figure { h4 { (title) } "\n" (charts::figures(&title, &of(metric))) }
             }
         }
     }
@@ -82,24 +84,24 @@ pub(super) fn figures(experiment: &Experiment) -> Markup {
 
 /// What the runs of a record waited for, in percent of their vCPUs' time: a bar for each configuration.
 pub(super) fn waits_of_runs(record: &Record) -> Option<Markup> {
-    let mut order: Vec<&str> = Vec::new();
+    let mut order: Vec<(&str, String)> = Vec::new();
     let mut sums: BTreeMap<&str, (WaitCauses, Picos)> = BTreeMap::new();
     for run in &record.runs {
         let Some(causes) = &run.wait_causes else { continue };
         let sum = sums.entry(&run.place).or_insert_with(|| {
-            order.push(&run.place);
+            let words = explain::point(record, run).unwrap_or_else(|| in_place(record, &run.place));
+            order.push((&run.place, words));
             Default::default()
         });
         sum.0 += *causes;
         sum.1 = sum.1.saturating_add(run.vcpu_time.unwrap_or_default());
     }
-    let bar = |place: &&str| {
+    let bar = |(place, label): (&str, String)| {
         let (causes, time) = sums[place];
-        let label = if place.is_empty() { record.name.clone() } else { (*place).to_owned() };
         Stack { label, parts: Cause::ALL.map(|c| causes.of(c).percent(time)).into() }
     };
     let bars: Vec<Stack> =
-        order.iter().map(bar).filter(|b| b.parts.iter().sum::<f64>() > 0.0).collect();
+        order.into_iter().map(bar).filter(|b| b.parts.iter().sum::<f64>() > 0.0).collect();
     (!bars.is_empty()).then(|| {
         let words = "what the vCPUs of each configuration waited for, in percent of their time";
         cut(bars, "configurations", |bars| charts::stacks(words, "%", &causes(bars), bars))
@@ -118,8 +120,17 @@ pub(super) fn curves(record: &Record) -> Option<Markup> {
     Some(drawn(&overspin_runs::sweep::curves(&sweep, &Outcome::of(record))))
 }
 
+/// A place in words: `2008-spinlocks.ticket.half` of the only experiment of a record is "ticket, half".
+fn in_place(record: &Record, place: &str) -> String {
+    let place = match record.experiments.as_slice() {
+        [one] => place.strip_prefix(&*one.id).map_or(place, |rest| rest.trim_start_matches('.')),
+        _ => place,
+    };
+    if place.is_empty() { record.name.clone() } else { place_words(place).join(", ") }
+}
+
 /// The name of a metric as a reader would say it: `throughput_total [Mops/s]` is "throughput total, Mops/s".
-fn in_words(metric: &str) -> String {
+pub(super) fn in_words(metric: &str) -> String {
     let (name, unit) = match metric.split_once(" [") {
         Some((name, unit)) => (name, format!(", {}", unit.trim_end_matches(']'))),
         None => match metric.strip_suffix("_s") {
@@ -131,7 +142,7 @@ fn in_words(metric: &str) -> String {
 }
 
 fn drawn(picture: &Markup) -> Markup {
-    html! { div class="curves" { (picture) } "\n" }
+    html! { div class="curves wide" { (picture) } "\n" }
 }
 
 /// Draws the rows with the largest values, and says how many are left out.
@@ -154,6 +165,10 @@ fn cut(mut bars: Vec<Stack>, what: &str, draw: impl FnOnce(&[Stack]) -> Markup) 
 
 /// The charts of samples: every sample of each main metric, in each place.
 pub(super) fn samples(record: &Record) -> Option<Markup> {
+    // Its curves show the same.
+    if record.kind == Kind::Sweep && curves(record).is_some() {
+        return None;
+    }
     let groups = record.groups();
     let main = record.kind.main_metrics();
     let is_main = |metric: &str| main.is_empty() || main.contains(&metric);
@@ -165,34 +180,63 @@ pub(super) fn samples(record: &Record) -> Option<Markup> {
     }
     metrics.truncate(MOST_METRICS);
     let rows_of = |metric: &str, unit: &str| -> Vec<Dots> {
-        groups
-            .iter()
-            .filter(|g| g.metric == metric && g.unit == unit)
-            .map(|g| Dots { label: g.place.to_owned(), values: g.values.clone() })
-            .collect()
+        let of = groups.iter().filter(|g| g.metric == metric && g.unit == unit);
+        of.map(|g| Dots { label: in_place(record, g.place), values: g.values.clone() }).collect()
     };
-    let of = metrics.into_iter().map(|(metric, unit)| (metric, unit, rows_of(metric, unit)));
+    let of = metrics.into_iter().map(|(metric, unit)| {
+        let in_unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
+        (in_words(metric) + &in_unit, unit, rows_of(metric, unit))
+    });
     // One number is no chart.
     let drawn: Vec<_> =
         of.filter(|(.., rows)| rows.len() > 1 || rows.iter().any(|r| r.values.len() > 1)).collect();
     (!drawn.is_empty()).then(|| {
         html! {
             div class="charts" {
-                @for (metric, unit, rows) in drawn {
+                @for (title, unit, rows) in drawn {
                     figure {
-                        h4 { (in_words(metric)) @if !unit.is_empty() { ", " (unit) } } "\n"
-                        (charts::samples(metric, unit, &rows[..rows.len().min(MOST_ROWS)]))
-                        @if rows.len() > MOST_ROWS {
-                            p class="faint" {
-                                "The first " (MOST_ROWS) " of " (rows.len()) " places; the table has the others."
+                        h4 { (title) } "\n"
+                        @if let Some(curves) = along_numbers(&title, &rows) { (curves) } @else {
+                            (charts::samples(&title, unit, &rows[..rows.len().min(MOST_ROWS)]))
+                            @if rows.len() > MOST_ROWS {
+                                p class="faint" {
+                                    "The first " (MOST_ROWS) " of " (rows.len()) " places; the table has the others."
+                                }
+                                "\n"
                             }
-                            "\n"
                         }
                     }
                 }
             }
         }
     })
+}
+
+/// Means of samples as curves, if their places end with numbers: "ticket, 16" is at 16 of the curve `ticket`.
+fn along_numbers(title: &str, rows: &[Dots]) -> Option<Markup> {
+    let mut curves: Vec<Curve> = Vec::new();
+    let mut ticks: Vec<(f64, String)> = Vec::new();
+    for row in rows {
+        let (name, number) = row.label.rsplit_once(", ")?;
+        let x: f64 = number.parse::<u32>().ok()?.into();
+        let spread = Spread::of(&[], &row.values)?;
+        let ends = spread.interval.map(|i| [i.low, i.high]);
+        let at = At { x, y: spread.summary.mean, ends };
+        match curves.iter_mut().find(|c| c.name == name) {
+            Some(curve) => curve.points.push(at),
+            None => curves.push(Curve { name: name.into(), points: vec![at] }),
+        }
+        ticks.push((x, number.into()));
+    }
+    for curve in &mut curves {
+        curve.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    ticks.sort_by(|a, b| a.0.total_cmp(&b.0));
+    ticks.dedup();
+    let note = "Means; whiskers are their 95 % intervals.";
+    let axis = Horizontal::of_numbers(String::new(), ticks);
+    let plot = Plot { title: title.into(), most: None, curves };
+    (axis.ticks.len() > 1).then(|| drawn(&overspin_report::curves(title, note, &axis, &[plot], 1)))
 }
 
 /// The runstates of vCPUs and pCPUs, in percent of the time that counts.

@@ -2,11 +2,12 @@
 
 use crate::{load, one};
 use overspin_lab::compare::{self, Finding};
+use overspin_report::Block;
 use overspin_runs::record::{Kind, Record};
 use overspin_runs::scenario_file::Loaded;
 use overspin_runs::seeds::{self, OverSeeds, seeds_from};
 use overspin_runs::sweep;
-use overspin_testing::{LOCKS, SCENARIO};
+use overspin_testing::{CORES, LOCKS, SCENARIO};
 
 const VARY: &str = r#"
 [[vary]]
@@ -87,4 +88,40 @@ fn sweeps_have_means_and_keep_each_run() {
     let (_, printed) = swept(&format!("{SCENARIO}{VARY}{LOCKS}"), sweep::Settings::default());
     assert!(printed.contains("6 runs") && printed.contains('±'), "{printed}");
     assert!(!printed.contains("Columns: seed"), "{printed}");
+}
+
+/// The text of a page, without its markup.
+fn plain(record: Record) -> String {
+    let page = overspin_page::page(&[overspin_page::Entry { record, detail: None }]);
+    page.replace("<code>", "`").replace("</code>", "`")
+}
+
+#[test]
+fn a_page_begins_with_the_words_of_the_terminal() {
+    // The first text after the title: these scenarios have no description.
+    let first = |blocks: &[Block]| match &blocks[1] {
+        Block::Text(text) => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    let over = over(&seeds_from(1, 3), &[]);
+    let said = first(&seeds::report(&over));
+    assert!(said.contains("items a second: with 95 % certainty"), "{said}");
+    assert!(plain(seeds::record(&over, &[])).contains(&format!("<p>{said}</p>")), "{said}");
+    let Loaded::Sweep(axes) = load(&format!("{SCENARIO}{LOCKS}{CORES}"), &[]) else { panic!() };
+    let measured = sweep::run(&axes, sweep::Settings::default(), &|_, _| {}).unwrap();
+    let said = first(&sweep::report(&measured));
+    assert!(said.contains("; ticket falls to ") && said.contains("--seeds 5 says"), "{said}");
+    let page = plain(sweep::record(&axes, &measured, &[], None));
+    assert!(page.contains(&format!("<p>{said}</p>")), "{said}");
+}
+
+#[test]
+fn a_page_of_a_sweep_names_its_points_by_their_keys() {
+    let Loaded::Sweep(axes) = load(&format!("{SCENARIO}{LOCKS}{CORES}"), &[]) else { panic!() };
+    let measured = sweep::run(&axes, sweep::Settings::default(), &|_, _| {}).unwrap();
+    let page = plain(sweep::record(&axes, &measured, &[], None));
+    let charts = &page[..page.find("All samples").unwrap()];
+    let (axis, value) = (&axes.axes[1].name, &axes.axes[1].values[0]);
+    assert!(charts.contains(&format!("lock ticket, {axis} {value}")));
+    assert!(!charts.contains(&format!("ticket.{value}")), "no place is a label");
 }

@@ -12,6 +12,7 @@ pub use answer::{answer, subject};
 pub use beside::Beside;
 pub use record::record;
 pub(crate) use record::{add, of_scenario};
+pub(crate) use report::FEW_WAITS;
 pub use report::report;
 pub use steady::{counts, warning};
 pub use vmstat::{VmstatRow, vmstat_rows};

@@ -88,6 +88,7 @@ pub fn report(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
             blocks.push(Block::Grid(vmstat::lines(domain)));
         } else if !domain.locks.is_empty() {
             blocks.push(Block::Grid(locks(domain)));
+            blocks.push(Block::Text(FEW_WAITS.into()));
         }
         blocks.extend(causes::locks(domain).map(Block::Grid));
         if !domain.tasks.is_empty() {
@@ -96,6 +97,10 @@ pub fn report(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
     }
     blocks
 }
+
+/// What to know about percentiles of waits.
+pub(crate) const FEW_WAITS: &str = "A lock that collapses makes few acquisitions, and so few long waits: compare how \
+                                    much it does before its percentiles.";
 
 /// Where a run was measured.
 fn how(measured: &Measurement) -> String {

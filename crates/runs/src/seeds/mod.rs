@@ -5,7 +5,7 @@ mod report;
 
 pub use record::{record, record_head};
 pub(crate) use report::coincidences;
-pub use report::report;
+pub use report::{answer, report};
 
 use crate::parallel::{ParallelError, in_parallel};
 use crate::record::Run;

@@ -1,6 +1,7 @@
 //! The report of a scenario over seeds, and the warnings about figures that hang on a coincidence.
 
-use super::{ELAPSED, FigureOverSeeds, ITEMS, OverSeeds};
+use super::{ELAPSED, ITEMS, OverSeeds};
+use crate::run::FEW_WAITS;
 use overspin_report::{Block, Grid, MOST_LINES, seconds, short, three_digits};
 use overspin_scenario::Ending;
 use overspin_stats::{FALSE_ALARMS, FEWEST, Finding, Spread, ranges};
@@ -20,8 +21,8 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
         blocks.push(Block::Text(scenario.description.clone()));
     }
     let seeds: Vec<u64> = over.runs.iter().filter_map(|(run, _)| run.seed).collect();
-    let domains = over.results.iter().filter_map(answer);
-    blocks.extend(domains.take(MOST_DOMAINS).map(Block::Text));
+    let figures = over.results.iter();
+    blocks.extend(answer(figures.map(|f| (f.of.as_str(), f.quantity.metric.name, &f.spread))));
     let longest = over.runs.iter().filter_map(|(run, _)| run.elapsed).max().unwrap_or_default();
     // Only simulated runs have a hash: a measured run has no equals.
     let is_simulated = over.runs.iter().any(|(run, _)| run.trace_hash.is_some());
@@ -101,6 +102,9 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
             shown.len()
         )));
     }
+    if !shown.is_empty() {
+        blocks.push(Block::Text(FEW_WAITS.into()));
+    }
     let found = over.results.iter().filter_map(|m| {
         // The total waiting repeats the wait of the lock.
         let finding = m.spread.finding.as_ref().filter(|_| !m.quantity.is_waiting())?;
@@ -110,16 +114,22 @@ pub fn report(over: &OverSeeds) -> Vec<Block> {
     blocks
 }
 
+/// What the first domains did, and how sure that is. `figures` have a place, a metric and its spread over seeds.
+#[must_use]
+pub fn answer<'a>(figures: impl IntoIterator<Item = (&'a str, &'a str, &'a Spread)>) -> Vec<Block> {
+    let sentences = figures.into_iter().filter_map(|(of, metric, spread)| did(of, metric, spread));
+    sentences.take(MOST_DOMAINS).map(Block::Text).collect()
+}
+
 /// What a domain did, and how sure that is; `None` for other figures.
-fn answer(figure: &FigureOverSeeds) -> Option<String> {
-    let did = |value: f64| match figure.quantity.what {
-        what if what == ITEMS.what => Some(format!("did {} items a second", three_digits(value))),
-        what if what == ELAPSED.what => Some(format!("did its work in {} s", three_digits(value))),
+fn did(of: &str, metric: &str, spread: &Spread) -> Option<String> {
+    let did = |value: f64| match metric {
+        m if m == ITEMS.metric.name => Some(format!("did {} items a second", three_digits(value))),
+        m if m == ELAPSED.metric.name => Some(format!("did its work in {} s", three_digits(value))),
         _ => None,
     };
-    let summary = &figure.spread.summary;
-    let mut text = format!("`{}` {}", figure.of, did(summary.mean)?);
-    text += &match figure.spread.interval {
+    let mut text = format!("`{of}` {}", did(spread.summary.mean)?);
+    text += &match spread.interval {
         Some(i) => format!(
             ": with 95 % certainty, the mean is between {} and {}.",
             three_digits(i.low),
@@ -127,7 +137,7 @@ fn answer(figure: &FigureOverSeeds) -> Option<String> {
         ),
         None => " on average.".into(),
     };
-    if let Some(Finding::Bimodal { means, .. }) = &figure.spread.finding {
+    if let Some(Finding::Bimodal { means, .. }) = &spread.finding {
         let [low, high] = means.map(three_digits);
         text += &format!(" But the seeds fall into two groups, of {low} and {high}: see below.");
     }

@@ -1,5 +1,6 @@
 //! The curves of a sweep: every measure against one axis, a curve for each value of another axis.
 
+use crate::run::FEW_WAITS;
 use crate::scenario_file::{Point, Sweep};
 use crate::sweep::{MEASURES, Outcome, THROUGHPUT};
 use overspin_report::{At, Curve, Horizontal, Markup, Plot};
@@ -61,8 +62,8 @@ pub fn curves(sweep: &Sweep, outcome: &Outcome) -> Markup {
     }
     let seeds = outcome.most_seeds();
     let note = match seeds {
-        0 | 1 => String::new(),
-        n => format!("Means of {n} seeds; whiskers are their 95 % intervals."),
+        0 | 1 => FEW_WAITS.into(),
+        n => format!("Means of {n} seeds; whiskers are their 95 % intervals. {FEW_WAITS}"),
     };
     overspin_report::curves(&outcome.name, &note, &across.horizontal(sweep), &plots, 3)
 }
@@ -79,8 +80,8 @@ enum Kind {
     /// vCPUs for each pCPU. Several values of the axis may have one ratio; then the number of vCPUs tells them
     /// apart.
     Overcommit { several: bool },
-    /// Numbers, in the unit of the axis.
-    Numbers(Vec<f64>),
+    /// Numbers, each as it was written, with its unit.
+    Numbers(Vec<(f64, String)>),
     /// One after another.
     Words,
 }
@@ -101,8 +102,8 @@ fn across(sweep: &Sweep) -> Across {
             return Across { axis, kind: Kind::Overcommit { several: ratios.len() < all } };
         }
     }
-    for (axis, of) in sweep.axes.iter().enumerate() {
-        if let Some(numbers) = of.values.iter().map(|v| number(v)).collect::<Option<Vec<f64>>>() {
+    for axis in 0..sweep.axes.len() {
+        if let Some(numbers) = numbers(sweep, axis) {
             return Across { axis, kind: Kind::Numbers(numbers) };
         }
     }
@@ -114,7 +115,7 @@ impl Across {
         let i = point.at.get(self.axis).copied().unwrap_or(0);
         match &self.kind {
             Kind::Overcommit { .. } => overcommit(point),
-            Kind::Numbers(numbers) => numbers[i],
+            Kind::Numbers(numbers) => numbers[i].0,
             Kind::Words => i as f64,
         }
     }
@@ -137,17 +138,10 @@ impl Across {
                 ratios.sort_by(f64::total_cmp);
                 ratios.dedup();
                 let label = |x: f64| (x, format!("{}x", (x * 100.0).round() / 100.0));
-                Horizontal {
-                    title: "vCPUs for each pCPU".into(),
-                    log: is_wide(&ratios),
-                    ticks: ratios.into_iter().map(label).collect(),
-                }
+                let ticks = ratios.into_iter().map(label).collect();
+                Horizontal::of_numbers("vCPUs for each pCPU".into(), ticks)
             }
-            Kind::Numbers(numbers) => Horizontal {
-                title,
-                log: is_wide(numbers),
-                ticks: numbers.iter().copied().zip(labels.iter().cloned()).collect(),
-            },
+            Kind::Numbers(numbers) => Horizontal::of_numbers(title, numbers.clone()),
             Kind::Words => Horizontal {
                 title,
                 log: false,
@@ -155,13 +149,6 @@ impl Across {
             },
         }
     }
-}
-
-/// Whether positions need a logarithmic scale: all are above 0, and they span a factor of 4.
-fn is_wide(positions: &[f64]) -> bool {
-    let least = positions.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = positions.iter().copied().fold(0.0, f64::max);
-    least > 0.0 && most / least >= 4.0
 }
 
 fn vcpus(point: &Point) -> u32 {
@@ -173,6 +160,27 @@ fn overcommit(point: &Point) -> f64 {
     let host = &point.scenario.host;
     let pcpus = f64::from(host.sockets) * f64::from(host.cores) * f64::from(host.threads);
     f64::from(vcpus(point)) / pcpus.max(1.0)
+}
+
+/// The numbers of an axis: its values. If they are labels, those of the only key that it sets.
+fn numbers(sweep: &Sweep, axis: usize) -> Option<Vec<(f64, String)>> {
+    let base = &sweep.points.first()?.at;
+    let alone = |i: usize| {
+        let is_at = |(at, n): (usize, &usize)| *n == if at == axis { i } else { base[at] };
+        sweep.points.iter().find(|p| p.at.iter().enumerate().all(is_at))
+    };
+    // What a value sets and another one does not, if it is one key.
+    let set = |i: usize| {
+        let (sets, others) = (&alone(i)?.sets, &alone(usize::from(i == 0))?.sets);
+        let mut own = sets.iter().filter(|set| !others.contains(set));
+        own.next().filter(|_| own.next().is_none())?.split_once('=')
+    };
+    let of = |text: &str| Some((number(text)?, text.to_owned()));
+    let labels = &sweep.axes[axis].values;
+    labels.iter().map(|label| of(label)).collect::<Option<_>>().or_else(|| {
+        let (key, _) = set(0)?;
+        (0..labels.len()).map(|i| of(set(i).filter(|(k, _)| *k == key)?.1)).collect()
+    })
 }
 
 /// The number that a value of an axis stands for: a plain one, or a time in microseconds.
@@ -206,9 +214,28 @@ mod tests {
         assert!(ratio.axis == 1 && ratio.kind == Kind::Overcommit { several: false });
         let pairs = across(&sweep(&[locks, "domain.guest.vcpus/host.cores=2/2,2/1,4/4,4/2"]));
         assert!(pairs.axis == 1 && pairs.kind == Kind::Overcommit { several: true });
+        let numbers = [(1.0, "1us".to_owned()), (5.0, "5us".to_owned()), (20.0, "20us".to_owned())];
         let times = across(&sweep(&[locks, "domain.guest.workload.section=1us,5us,20us"]));
-        assert!(times.axis == 1 && times.kind == Kind::Numbers(vec![1.0, 5.0, 20.0]));
+        assert!(times.axis == 1 && times.kind == Kind::Numbers(numbers.into()));
         assert!(across(&sweep(&[locks])).kind == Kind::Words);
+    }
+
+    #[test]
+    fn labels_hide_no_numbers_of_the_key_that_they_stand_for() {
+        let kind = |set: &str, to: &str| {
+            let labels = "labels = [\"half\", \"all\"]";
+            let vary = format!("[[vary]]\nname = \"load\"\nset = \"{set}\"\nto = {to}\n{labels}\n");
+            match load_text(Path::new("t.toml"), &format!("{SCENARIO}{vary}"), &[], &[]).unwrap() {
+                Loaded::Sweep(sweep) => across(&sweep).kind,
+                other => panic!("not a sweep: {other:?}"),
+            }
+        };
+        let section = "domain.guest.workload.section";
+        let numbers = [(3.0, "3us".to_owned()), (16.0, "16us".to_owned())];
+        assert!(kind(section, "['3us', '16us']") == Kind::Numbers(numbers.into()));
+        let two = format!("{section} / domain.guest.workload.outside");
+        assert!(kind(&two, "['3us / 1us', '16us / 2us']") == Kind::Words, "two at once");
+        assert!(kind(&two, "['3us /', '/ 16us']") == Kind::Words, "each of another key");
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod seeding;
 
 pub use curves::curves;
 pub use record::{record, record_head};
-pub use report::report;
+pub use report::{answer, report};
 
 pub use measure::{COUNT, MEASURES, Measure, TABLES, THROUGHPUT};
 pub use seeding::{MOST_SEEDS, Narrow, Shard};

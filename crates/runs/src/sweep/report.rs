@@ -25,11 +25,17 @@ const SHOWN_THROUGHPUT: Shown = Shown {
     show: |x| format!("{x:.0}"),
 };
 
+/// A lock that does less than this part of the best in its column has collapsed: its percentiles are those of few waits.
+const COLLAPSED: f64 = 0.5;
+
+/// The position of the percentile in [`MEASURES`].
+const P999: usize = 3;
+
 const OTHERS: [Shown; 3] = [
     Shown {
-        of: 3,
+        of: P999,
         note: "The wait that 99.9 % of the acquisitions did not exceed, in microseconds. A lock that collapses makes few \
-               acquisitions, and so few long waits: compare the throughput first.",
+               acquisitions, and so few long waits; ?: it did less than half of the best in its column.",
         unit: "us",
         scale: 1.0,
         show: short_integer,
@@ -118,16 +124,10 @@ pub fn report(outcome: &Outcome) -> Vec<Block> {
     if !outcome.description.is_empty() {
         blocks.push(Block::Text(outcome.description.clone()));
     }
-    let entries: Vec<Entry<'_>> = outcome.points.iter().map(Entry::of).collect();
-    let rows = outcome.axes.first().map_or(0, |(_, values)| values.len());
-    let columns = entries.len().checked_div(rows).unwrap_or(0);
-    let best: Vec<f64> = (0..columns)
-        .map(|c| {
-            let column = entries.iter().skip(c).step_by(columns);
-            column.map(|e| e.value(&SHOWN_THROUGHPUT)).fold(0.0, f64::max)
-        })
-        .collect();
-    blocks.extend(answer(outcome, &entries, &best));
+    let entries = entries(outcome);
+    let best = best(outcome, &entries);
+    let (rows, columns) = (outcome.axes.first().map_or(0, |(_, values)| values.len()), best.len());
+    blocks.extend(answer(outcome));
     blocks.push(Block::Text(format!(
         "{}{}.",
         head(outcome),
@@ -142,7 +142,11 @@ pub fn report(outcome: &Outcome) -> Vec<Block> {
     throughput.rows.push(std::iter::once("best, 1000/s".to_owned()).chain(line).collect());
     let mut measures = vec![(&SHOWN_THROUGHPUT, throughput)];
     for shown in &OTHERS {
-        let show = |_, entry: &Entry<'_>| entry.show(shown, shown.scale);
+        let show = |c: usize, entry: &Entry<'_>| {
+            let collapsed = entry.value(&SHOWN_THROUGHPUT) < COLLAPSED * best[c];
+            let mark = if shown.of == P999 && collapsed { "?" } else { "" };
+            entry.show(shown, shown.scale) + mark
+        };
         measures.push((shown, grid(outcome, &entries, (rows, columns), &show)));
     }
     for (shown, grid) in measures {
@@ -162,12 +166,30 @@ pub fn report(outcome: &Outcome) -> Vec<Block> {
     blocks
 }
 
-/// Which value of the first axis does best, and where another one falls behind. `best` is the highest throughput of each
-/// column. Nothing is said if nothing was acquired, or if some run did not come to its end.
-fn answer(outcome: &Outcome, entries: &[Entry<'_>], best: &[f64]) -> Option<Block> {
+fn entries(outcome: &Outcome) -> Vec<Entry<'_>> {
+    outcome.points.iter().map(Entry::of).collect()
+}
+
+/// The highest throughput of each column.
+fn best(outcome: &Outcome, entries: &[Entry<'_>]) -> Vec<f64> {
+    let rows = outcome.axes.first().map_or(0, |(_, values)| values.len());
+    let columns = entries.len().checked_div(rows).unwrap_or(0);
+    let of = |c: usize| {
+        let column = entries.iter().skip(c).step_by(columns);
+        column.map(|e| e.value(&SHOWN_THROUGHPUT)).fold(0.0, f64::max)
+    };
+    (0..columns).map(of).collect()
+}
+
+/// Which value of the first axis does best, and where another one falls behind. Nothing is said if nothing was acquired, or
+/// if some run did not come to its end.
+#[must_use]
+pub fn answer(outcome: &Outcome) -> Option<Block> {
     let (axis, values) = outcome.axes.first()?;
+    let entries = entries(outcome);
+    let best = best(outcome, &entries);
     let sound = |e: &Entry<'_>| !e.point.cells.is_empty() && e.unsound().is_none();
-    if entries.is_empty() || best.contains(&0.0) || !entries.iter().all(sound) {
+    if best.is_empty() || best.contains(&0.0) || !entries.iter().all(sound) {
         return None;
     }
     let columns = best.len();
@@ -182,7 +204,8 @@ fn answer(outcome: &Outcome, entries: &[Entry<'_>], best: &[f64]) -> Option<Bloc
         let least: Vec<(f64, usize)> = entries
             .chunks(columns)
             .map(|row| {
-                let parts = row.iter().zip(best).map(|(e, best)| e.value(&SHOWN_THROUGHPUT) / best);
+                let parts =
+                    row.iter().zip(&best).map(|(e, best)| e.value(&SHOWN_THROUGHPUT) / best);
                 parts.zip(0..).fold((f64::INFINITY, 0), |a, b| if b.0 < a.0 { b } else { a })
             })
             .collect();

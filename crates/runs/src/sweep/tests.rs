@@ -87,6 +87,29 @@ fn seeds_are_no_axis_and_each_point_runs_with_each_of_them() {
 }
 
 #[test]
+fn the_tail_of_a_lock_that_collapsed_is_marked() {
+    let sweep = sweep(TWO_BY_TWO).unwrap();
+    let mut measured =
+        run(&sweep, Settings { threads: 2, ..Settings::default() }, &|_, _| {}).unwrap();
+    // The ticket lock has the shortest waits, since it hardly made any in the second column.
+    for (point, (rate, wait)) in
+        measured.points.iter_mut().zip([(1e6, 1.0), (4e3, 2.0), (9e5, 10.0), (1e4, 20.0)])
+    {
+        (point.cells[0].values[THROUGHPUT], point.cells[0].values[3]) = (rate, wait);
+    }
+    let text = overspin_report::text(&report(&measured));
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .filter(|row: &Vec<&str>| row.len() == 3 && matches!(row[0], "ticket" | "lock-byte"))
+        .collect();
+    assert!(rows.contains(&vec!["ticket", "1.0", "2.0?"]), "{text}");
+    assert!(rows.contains(&vec!["lock-byte", "10", "20"]), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("?: it did less than half of the best in its column"), "{text}");
+}
+
+#[test]
 fn a_file_that_varies_only_the_seed_is_one_scenario() {
     let text = format!("{}{SEEDS}", TWO_BY_TWO.split("[[vary]]").next().unwrap());
     let file = tempfile::NamedTempFile::new().unwrap();

@@ -110,15 +110,17 @@ fn stuck(run: &Run) -> bool {
     matches!(run.ending, Some(Ending::Deadlock { .. }))
 }
 
-/// A run in words: its values on the axes, and its seed.
+/// The point of a run in words: its values on the axes.
+#[must_use]
+pub fn point(record: &Record, run: &Run) -> Option<String> {
+    let point = record.points.get(run.point? as usize)?;
+    let axes = record.axes.iter().zip(&point.at);
+    let words: Vec<String> = axes.map(|(axis, value)| format!("{} {value}", axis.name)).collect();
+    Some(words.join(", ")).filter(|words| !words.is_empty())
+}
+
+/// A run in words: its point, and its seed.
 fn name(record: &Record, run: &Run) -> String {
-    let point = run.point.and_then(|point| record.points.get(point as usize));
-    let axes = point.map_or_else(Vec::new, |p| {
-        let word = |(axis, value): (&overspin_runs::scenario_file::Axis, &String)| {
-            format!("{} {value}", axis.name)
-        };
-        record.axes.iter().zip(&p.at).map(word).collect()
-    });
     let seed = run.seed.map(|seed| format!("seed {seed}"));
-    axes.into_iter().chain(seed).collect::<Vec<_>>().join(", ")
+    point(record, run).into_iter().chain(seed).collect::<Vec<_>>().join(", ")
 }

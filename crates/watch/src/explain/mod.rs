@@ -10,7 +10,7 @@ mod samples;
 mod waits;
 
 pub use drawing::drawing;
-pub use many::{Worst, many, worst};
+pub use many::{Worst, many, point, worst};
 pub use record::{ExplainError, Repeat, record};
 pub use reproduction::reproduction;
 pub use samples::samples;
