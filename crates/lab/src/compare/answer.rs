@@ -36,6 +36,11 @@ pub fn answer(all: &[Comparison], confidence: f64, better: Option<Better>) -> Ve
         ]);
     }
     blocks.push(Block::Grid(grid));
+    if shown.iter().take(MOST).any(|c| c.few_waits) {
+        let text = "few waits: the side with the shorter waits acquired the lock less than half as often. A lock \
+                    that collapses makes few waits, and so few long ones: that is no improvement.";
+        blocks.push(Block::Text(text.into()));
+    }
     let left = all.len() - shown.len().min(MOST);
     let more = match left {
         0 => "--verbose adds spreads, tests and box plots.".to_owned(),
@@ -75,7 +80,7 @@ fn direction(c: &Comparison, better: Option<Better>) -> Option<Better> {
 fn is_better(c: &Comparison, better: Option<Better>) -> Option<bool> {
     let more = c.summaries[1].mean > c.summaries[0].mean;
     let less = c.summaries[1].mean < c.summaries[0].mean;
-    match direction(c, better)? {
+    match direction(c, better).filter(|_| !c.few_waits)? {
         Better::Higher => (more || less).then_some(more),
         Better::Lower => (more || less).then_some(less),
     }
@@ -168,6 +173,9 @@ fn change(c: &Comparison, whole: bool) -> String {
 fn verdict(c: &Comparison, better: Option<Better>) -> String {
     if c.ratio == 1.0 {
         return String::new();
+    }
+    if c.few_waits {
+        return "few waits".into();
     }
     let direction = match is_better(c, better) {
         Some(true) => "better",

@@ -120,7 +120,6 @@ pub fn common(files: &[(String, Input)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::Origin;
     use overspin_runs::record::Kind;
 
     fn file(kind: Option<Kind>) -> Vec<(String, Input)> {
@@ -131,7 +130,7 @@ mod tests {
             values: vec![1.0],
         };
         let samples = vec![of("a.x", "throughput"), of("a.y", "throughput"), of("a.x", "fairness")];
-        vec![("f".into(), Input { samples, kind, origin: Origin::default() })]
+        vec![("f".into(), Input { kind, ..Input::plain(samples) })]
     }
 
     fn chosen(kind: Option<Kind>, metrics: &[&str], places: &[&str]) -> Result<usize, String> {

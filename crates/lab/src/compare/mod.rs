@@ -23,6 +23,8 @@ use serde::Serialize;
 const FEW: usize = 5;
 /// A sample farther from the quartiles than this many times their distance is a strong outlier (Tukey).
 const FAR_OUT: f64 = 3.0;
+/// A lock that was acquired less than this part as often as the other one has collapsed.
+const COLLAPSED: f64 = 0.5;
 /// Seed of the bootstrap: the same samples give the same interval.
 const SEED: u64 = 1;
 
@@ -117,6 +119,9 @@ pub struct Comparison {
     pub cliffs_delta: Option<f64>,
     /// The result.
     pub finding: Finding,
+    /// Whether the shorter waits are those of a lock that collapsed, which made few: they are no improvement.
+    #[serde(skip)]
+    pub few_waits: bool,
     /// Reasons for caution.
     pub warnings: Vec<String>,
 }
@@ -134,7 +139,11 @@ pub fn compare(
     for (file, other) in others {
         for b in &other.samples {
             let of_base = base.samples.iter().find(|a| a.same(b));
-            all.extend(of_base.and_then(|a| one([first, file], a, b, confidence)));
+            all.extend(
+                of_base
+                    .and_then(|a| one([first, file], a, b, confidence))
+                    .map(|c| Comparison { few_waits: are_few_waits(&c, [base, other]), ..c }),
+            );
         }
     }
     let p: Vec<f64> = all.iter().filter_map(|c| c.welch.map(|w| w.p)).collect();
@@ -145,6 +154,7 @@ pub fn compare(
             (None, _) => Finding::Undecided,
             (Some(p), _) if p >= 1.0 - confidence => Finding::Same,
             (Some(_), None) => Finding::Different,
+            (Some(_), Some(_)) if c.few_waits => Finding::Different,
             (Some(_), Some(Better::Lower)) if c.ratio <= 1.0 => Finding::Improved,
             (Some(_), Some(Better::Higher)) if c.ratio >= 1.0 => Finding::Improved,
             (Some(_), Some(_)) => Finding::Regressed,
@@ -154,6 +164,15 @@ pub fn compare(
         }
     }
     all
+}
+
+/// Whether the shorter waits of two inputs are those of a lock that collapsed.
+fn are_few_waits(c: &Comparison, inputs: [&Input; 2]) -> bool {
+    let acquired = inputs.map(|input| input.acquired.iter().find(|(place, _)| *place == c.place));
+    let [Some((_, a)), Some((_, b))] = acquired else { return false };
+    let [in_a, in_b] = c.summaries.map(|s| s.mean);
+    let collapsed = if in_b < in_a { *b < COLLAPSED * a } else { *a < COLLAPSED * b };
+    c.metric.starts_with("wait-") && in_a != in_b && collapsed
 }
 
 fn one(files: [&String; 2], a: &Samples, b: &Samples, confidence: f64) -> Option<Comparison> {
@@ -187,6 +206,7 @@ fn one(files: [&String; 2], a: &Samples, b: &Samples, confidence: f64) -> Option
         cliffs_delta: ranks
             .map(|(u, _)| difference::cliffs_delta(u, a.values.len(), b.values.len())),
         finding: Finding::Undecided,
+        few_waits: false,
         warnings,
     })
 }
@@ -232,6 +252,39 @@ mod tests {
         assert_eq!(findings(&[&slow, &fast], Some(Better::Higher)), [Finding::Regressed]);
         assert_eq!(findings(&[&slow, &slow], Some(Better::Higher)), [Finding::Same]);
         assert_eq!(findings(&[&slow, &[9.0]], None), [Finding::Undecided]);
+    }
+
+    #[test]
+    fn a_lock_that_collapses_is_not_better_because_it_made_few_waits() {
+        // Of the same lock: how often it was acquired, and its percentile of the waits.
+        let of = |rate: f64, wait: f64| {
+            let samples = |metric: &str, unit: &str, mean: f64| Samples {
+                place: "guest/section".into(),
+                metric: metric.into(),
+                unit: unit.into(),
+                values: [0.99, 1.0, 1.01, 1.0, 1.005].map(|part| part * mean).into(),
+            };
+            let acquired = vec![("guest/section".to_owned(), rate)];
+            // The rate itself need not be chosen.
+            Input { acquired, ..Input::plain(vec![samples("wait-p99.9", "us", wait)]) }
+        };
+        let compared = |a: Input, b: Input, better| {
+            let all = compare(&[("a".into(), a), ("b".into(), b)], 0.95, better);
+            let said = overspin_report::text(&answer(&all, 0.95, better));
+            (all[0].finding, said)
+        };
+        for better in [None, Some(Better::Lower)] {
+            let (finding, said) = compared(of(1e6, 50.0), of(1e4, 5.0), better);
+            assert_eq!(finding, Finding::Different);
+            assert!(said.contains("few waits") && said.contains("0 better, 0 worse"), "{said}");
+            let (_, said) = compared(of(1e4, 5.0), of(1e6, 50.0), better);
+            assert!(said.contains("few waits") && !said.contains("WORSE"), "{said}");
+            // Shorter waits of as much work, and longer ones of less, are what they look like.
+            let (_, said) = compared(of(1e6, 50.0), of(6e5, 5.0), better);
+            assert!(said.contains("1 better") && !said.contains("few waits"), "{said}");
+            let (_, said) = compared(of(1e6, 5.0), of(1e4, 50.0), better);
+            assert!(said.contains("WORSE") && !said.contains("few waits"), "{said}");
+        }
     }
 
     #[test]

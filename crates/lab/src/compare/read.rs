@@ -3,6 +3,7 @@
 use super::{Origin, Samples};
 use overspin_located::LocatedError;
 use overspin_runs::record::{self, Kind, json_error};
+use overspin_stats::Summary;
 use serde::Deserialize;
 
 /// The contents of a file to compare.
@@ -14,12 +15,14 @@ pub struct Input {
     pub kind: Option<Kind>,
     /// What it says about its making.
     pub origin: Origin,
+    /// How often locks were acquired in each place, on average; whatever samples are chosen.
+    pub acquired: Vec<(String, f64)>,
 }
 
 impl Input {
     /// The input from a file that says nothing about itself.
     pub(super) fn plain(samples: Vec<Samples>) -> Self {
-        Self { samples, kind: None, origin: Origin::default() }
+        Self { samples, kind: None, origin: Origin::default(), acquired: Vec::new() }
     }
 }
 
@@ -102,13 +105,22 @@ fn object(path: &str, text: &str) -> Result<Input, LocatedError> {
         return Ok(Input::plain(results.into_iter().map(of).collect()));
     }
     let record = record::read(path, text)?;
-    let samples = record.groups().into_iter().map(|group| Samples {
+    let groups = record.groups();
+    let of_locks = groups.iter().filter(|g| matches!(g.metric, "acquisitions" | "throughput"));
+    let acquired =
+        of_locks.filter_map(|g| Some((g.place.to_owned(), Summary::of(&g.values)?.mean))).collect();
+    let samples = groups.into_iter().map(|group| Samples {
         place: group.place.to_owned(),
         metric: group.metric.to_owned(),
         unit: group.unit.to_owned(),
         values: group.values,
     });
-    Ok(Input { samples: samples.collect(), kind: Some(record.kind), origin: Origin::of(&record) })
+    Ok(Input {
+        samples: samples.collect(),
+        kind: Some(record.kind),
+        origin: Origin::of(&record),
+        acquired,
+    })
 }
 
 #[cfg(test)]
