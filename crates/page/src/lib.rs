@@ -20,7 +20,7 @@ pub use fragment::fragment;
 
 use html::{json, table};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use overspin_record::environment::made_by;
+use overspin_record::environment::{Environment, made_by};
 use overspin_report::{Grid, short};
 use overspin_runs::record::{Experiment, Kind, Record, csv};
 use overspin_runs::scenario_file;
@@ -54,7 +54,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("page.js"),
 ];
 
-/// The page of these records. Equal records give equal bytes.
+/// The page of these records. Equal records give equal bytes, but for the last line, which says who wrote it and when.
 #[must_use]
 pub fn page(entries: &[Entry]) -> String {
     let title = match entries {
@@ -94,12 +94,21 @@ pub fn page(entries: &[Entry]) -> String {
                 }
                 main { @for (i, entry) in entries.iter().enumerate() { "\n" (section(i, entry)) } }
                 "\n"
+                footer class="faint" { p { "This page is of " (written()) "." } }
+                "\n"
                 script type="module" { "\n" (PreEscaped(SCRIPT.join("\n"))) }
             }
         }
         "\n"
     };
     page.0
+}
+
+/// The program that writes the page, and when.
+fn written() -> String {
+    let here = Environment::here();
+    let on = here.date.map_or_else(String::new, |date| format!(", written on {date}"));
+    format!("{} ({}){on}", made_by(&here.overspin, here.model_version), here.build.words())
 }
 
 fn title(record: &Record) -> String {
@@ -285,7 +294,7 @@ fn samples(record: &Record) -> Option<Markup> {
         let Some(s) = Summary::of(&group.values) else { continue };
         grid.row([
             group.place.to_owned(),
-            group.metric.to_owned(),
+            panels::in_words(group.metric),
             group.unit.to_owned(),
             s.n.to_string(),
             short(s.mean),
@@ -313,8 +322,16 @@ fn origin(number: usize, record: &Record) -> Markup {
     let mut grid = Grid::new(2, &["what", "value"]);
     let mut row = |what: &str, value: String| grid.row([what.to_owned(), value]);
     row("program", made_by(&record.version, record.model_version));
-    if let Some(command) = &record.command {
-        row("command", command.clone());
+    if let Some(here) = &record.environment {
+        row("build", here.build.words());
+        row("date", here.date.clone().unwrap_or_else(|| "not recorded".into()));
+    }
+    let again = || match record.kind {
+        Kind::Run | Kind::Seeds | Kind::Sweep => Some("overspin run RECORD.json".to_owned()),
+        _ => None,
+    };
+    if let Some(command) = record.command.clone().or_else(again) {
+        row("made again by", command);
     }
     if !record.set.is_empty() {
         row("set", record.set.join(" "));

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Where a record was made. Unknown facts are null.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,9 @@ pub struct Environment {
     /// How the program was built.
     #[serde(flatten)]
     pub build: Build,
+    /// The day in UTC, such as `2026-11-28`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
     /// Whether the program was built without optimisation, which affects real times.
     pub debug_build: bool,
     /// The processor's name.
@@ -78,6 +82,7 @@ impl Environment {
             overspin: env!("CARGO_PKG_VERSION").into(),
             model_version: overspin_host::MODEL_VERSION,
             build: BUILD.get().cloned().unwrap_or_default(),
+            date: today(),
             debug_build: cfg!(debug_assertions),
             cpu: cpu(&cpuinfo),
             cpus: Some(cpus).filter(|n| *n > 0),
@@ -109,6 +114,27 @@ impl Environment {
         };
         machine(self) == machine(other)
     }
+}
+
+fn today() -> Option<String> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some(date(since.as_secs() / 86_400))
+}
+
+/// The date so many days after 1970-01-01, by counting in eras of 400 years that begin in March, so that a leap day is
+/// the last of a year.
+fn date(days: u64) -> String {
+    const ERA: u64 = 146_097;
+    // 1970-01-01 is so many days after 0000-03-01.
+    let days = days + 719_468;
+    let (era, day) = (days / ERA, days % ERA);
+    let year = (day - day / 1460 + day / 36_524 - day / (ERA - 1)) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // Months from March have 31 or 30 days, five of them 153.
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}-{month:02}-{day:02}", 400 * era + year + next)
 }
 
 fn read(path: &str) -> Option<String> {
@@ -177,6 +203,21 @@ mod tests {
         let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
         assert_eq!(cpu(arm).as_deref(), Some("implementer 0x41, part 0xd0c"));
         assert_eq!((cores(arm), cpu("")), (None, None));
+    }
+
+    #[test]
+    fn days_are_dates() {
+        // As `date --utc --date=@SECONDS --iso-8601` prints them.
+        for (days, is) in [
+            (0, "1970-01-01"),
+            (59, "1970-03-01"),
+            (11_016, "2000-02-29"),
+            (19_782, "2024-02-29"),
+            (20_453, "2025-12-31"),
+            (20_785, "2026-11-28"),
+        ] {
+            assert_eq!(date(days), is);
+        }
     }
 
     #[test]
