@@ -54,6 +54,20 @@ for (const button of document.querySelectorAll('button[data-raw]')) {
   button.addEventListener('click', () => download(button));
 }
 
+// What is wider than the page scrolls, and then the keyboard must reach it.
+const scrolls = new ResizeObserver((all) => {
+  for (const { target } of all) {
+    if (target.scrollWidth > target.clientWidth) {
+      target.tabIndex = 0;
+      target.setAttribute('role', 'group');
+      target.setAttribute('aria-label', 'wider than the page: arrow keys scroll it');
+    } else {
+      for (const name of ['tabindex', 'role', 'aria-label']) target.removeAttribute(name);
+    }
+  }
+});
+for (const region of document.querySelectorAll('.wide, pre')) scrolls.observe(region);
+
 // The theme of the system, until somebody chooses one.
 const prefersDark = window.matchMedia('(prefers-color-scheme: dark)');
 let chosen = null;

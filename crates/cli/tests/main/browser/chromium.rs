@@ -150,6 +150,9 @@ impl Chromium {
             event["text"] = key.into();
         } else if key == "Enter" {
             event["text"] = "\r".into();
+        } else if key == "Tab" {
+            // Without its number the focus stays where it is.
+            event["windowsVirtualKeyCode"] = 9.into();
         }
         self.call("Input.dispatchKeyEvent", event);
         self.call("Input.dispatchKeyEvent", json!({ "type": "keyUp", "key": key }));

@@ -3,6 +3,7 @@
 //! Pictures of the page are compared with those in `browser/`. `UPDATE_EXPECT=1` writes them anew. Look at them before
 //! you keep them.
 
+mod access;
 mod chromium;
 
 use crate::{json, overspin};
