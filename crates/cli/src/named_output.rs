@@ -19,16 +19,16 @@ const ENDINGS: [(&str, &str); 7] = [
     ("toml", "scenario"),
 ];
 const DIRECTORY: &str = "out";
+/// The same for all commands: a wrong name gets an error that lists the command's own.
+const HELP: &str = "Write a file whose name says which: .json, .csv, .md, .svg, .html, .pftrace, .toml, or a directory";
 
 /// Adds the option to the commands in which it has a meaning.
 pub(crate) fn add(command: Command) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
     let command = names.iter().fold(command, |command, name| command.mut_subcommand(name, add));
-    let endings = endings(&command);
-    if endings.is_empty() {
+    if endings(&command).is_empty() {
         return command;
     }
-    let help = format!("Write a file whose name says what it is: {}", endings.join(", "));
     command.arg(
         Arg::new("named-output")
             .long("output")
@@ -36,7 +36,7 @@ pub(crate) fn add(command: Command) -> Command {
             .value_name("FILE")
             .action(ArgAction::Append)
             .value_hint(clap::ValueHint::AnyPath)
-            .help(help),
+            .help(HELP),
     )
 }
 
