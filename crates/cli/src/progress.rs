@@ -7,6 +7,7 @@ use overspin_report::two_digits;
 use overspin_scenario::{MS, Picos};
 use std::cell::Cell;
 use std::io::IsTerminal;
+use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,40 @@ pub(crate) fn of_runs(
         told.set_position(done as u64);
     };
     (bar, tell)
+}
+
+/// What long work does: a spinner on terminals, an occasional line elsewhere.
+#[derive(Clone)]
+pub(crate) struct Doing {
+    bar: ProgressBar,
+    /// Print lines instead of the spinner.
+    lines: bool,
+    next_line: Rc<Cell<Duration>>,
+    began: Instant,
+}
+
+impl Doing {
+    pub(crate) fn new(global: &Global) -> Self {
+        let bar = progress(global, 0, "{spinner} {msg} ({elapsed} elapsed)");
+        bar.enable_steady_tick(Duration::from_millis(500));
+        let lines = !(global.quiet || global.no_progress || std::io::stderr().is_terminal());
+        Self { bar, lines, next_line: Rc::new(Cell::new(SILENT)), began: Instant::now() }
+    }
+
+    /// Says what it does now.
+    pub(crate) fn say(&self, what: String) {
+        let passed = self.began.elapsed();
+        if self.lines && passed >= self.next_line.get() {
+            self.next_line.set(passed * 2);
+            eprintln!("{what} ({} elapsed)", length(passed.as_secs_f64()));
+        }
+        self.bar.set_message(what);
+    }
+
+    /// Removes the spinner.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 /// How long a run without a bar is silent; then it reports after twice that time, and so on.
@@ -189,6 +224,8 @@ mod tests {
             assert!(!meter.lines && meter.bar.is_hidden());
             let meter = RunsMeter::new(&global, "2 runs", 0);
             assert!(!meter.lines && meter.bar.is_hidden());
+            let doing = Doing::new(&global);
+            assert!(!doing.lines && doing.bar.is_hidden());
         }
     }
 }

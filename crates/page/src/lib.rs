@@ -144,7 +144,8 @@ fn section(number: usize, Entry { record, detail }: &Entry) -> Markup {
                 (record.description) " "
                 span class="faint" {
                     "This is a record of " (record.kind.words()) ", by "
-                    (made_by(&record.version, record.model_version)) "."
+                    (made_by(&record.version, record.model_version))
+                    @if let Some(date) = date(record) { ", of " (date) } "."
                 }
             }
             "\n"
@@ -234,6 +235,13 @@ fn in_detail(number: usize, detail: &Detail) -> Markup {
         (work(number, &detail.outcome))
         (states(number, &detail.outcome))
     }
+}
+
+/// When a record was made, if it says so.
+fn date(record: &Record) -> Option<String> {
+    let date = record.environment.as_ref()?.date.as_ref()?;
+    // `2026-11-28T09:39:11Z`
+    Some(date.replace('T', " ").replace('Z', " UTC"))
 }
 
 /// The run of a record that has only one, with everything about it.
@@ -349,6 +357,9 @@ fn origin(number: usize, record: &Record) -> Markup {
     }
     if let Some(here) = &record.environment {
         row("made on", here.words());
+    }
+    if let Some(date) = date(record) {
+        row("date", date);
     }
     row("runs", record.runs.len().to_string());
     let raw = [

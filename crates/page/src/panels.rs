@@ -13,7 +13,7 @@ use overspin_scenario::{
 };
 use overspin_stats::Spread;
 use overspin_watch::explain;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most rows of a chart. Beyond it, the rows with the largest values are shown.
 const MOST_ROWS: usize = 48;
@@ -113,8 +113,11 @@ pub(super) fn validation(record: &Record) -> Option<Markup> {
     Some(drawn(&overspin_lab::validate::picture(record.validation.as_ref()?)))
 }
 
-/// The curves of a sweep, as `--svg` draws them.
+/// The curves of a sweep, as `--svg` draws them, or those of a real benchmark.
 pub(super) fn curves(record: &Record) -> Option<Markup> {
+    if record.kind == Kind::Real {
+        return overspin_lab::real::curves(record).as_ref().map(drawn);
+    }
     let scenario = record.scenario.as_ref().filter(|_| record.kind == Kind::Sweep)?;
     let sweep = record.sweep(scenario).ok()?;
     Some(drawn(&overspin_runs::sweep::curves(&sweep, &Outcome::of(record))))
@@ -163,33 +166,23 @@ fn cut(mut bars: Vec<Stack>, what: &str, draw: impl FnOnce(&[Stack]) -> Markup) 
     }
 }
 
+/// A chart of samples: its title with the unit, the unit, the rows.
+type Samples<'a> = (String, &'a str, Vec<Dots>);
+
 /// The charts of samples: every sample of each main metric, in each place.
 pub(super) fn samples(record: &Record) -> Option<Markup> {
     // Its curves show the same.
     if record.kind == Kind::Sweep && curves(record).is_some() {
         return None;
     }
-    let groups = record.groups();
-    let main = record.kind.main_metrics();
-    let is_main = |metric: &str| main.is_empty() || main.contains(&metric);
-    let mut metrics: Vec<(&str, &str)> = Vec::new();
-    for group in groups.iter().filter(|g| is_main(g.metric)) {
-        if !metrics.contains(&(group.metric, group.unit)) {
-            metrics.push((group.metric, group.unit));
-        }
-    }
-    metrics.truncate(MOST_METRICS);
-    let rows_of = |metric: &str, unit: &str| -> Vec<Dots> {
-        let of = groups.iter().filter(|g| g.metric == metric && g.unit == unit);
-        of.map(|g| Dots { label: in_place(record, g.place), values: g.values.clone() }).collect()
+    let all = match record.kind {
+        Kind::Schedbench => of_schedbench(record),
+        _ => of_main_metrics(record),
     };
-    let of = metrics.into_iter().map(|(metric, unit)| {
-        let in_unit = if unit.is_empty() { String::new() } else { format!(", {unit}") };
-        (in_words(metric) + &in_unit, unit, rows_of(metric, unit))
-    });
     // One number is no chart.
-    let drawn: Vec<_> =
-        of.filter(|(.., rows)| rows.len() > 1 || rows.iter().any(|r| r.values.len() > 1)).collect();
+    let several =
+        |(.., rows): &Samples<'_>| rows.len() > 1 || rows.iter().any(|r| r.values.len() > 1);
+    let drawn: Vec<Samples<'_>> = all.into_iter().filter(several).take(MOST_METRICS).collect();
     (!drawn.is_empty()).then(|| {
         html! {
             div class="charts" {
@@ -237,6 +230,63 @@ fn along_numbers(title: &str, rows: &[Dots]) -> Option<Markup> {
     let axis = Horizontal::of_numbers(String::new(), ticks);
     let plot = Plot { title: title.into(), most: None, curves };
     (axis.ticks.len() > 1).then(|| drawn(&overspin_report::curves(title, note, &axis, &[plot], 1)))
+}
+
+/// A title with its unit.
+fn titled(title: &str, unit: &str) -> String {
+    if unit.is_empty() { title.into() } else { format!("{title}, {unit}") }
+}
+
+fn of_main_metrics(record: &Record) -> Vec<Samples<'_>> {
+    let main = record.kind.main_metrics();
+    let mut all: Vec<Samples<'_>> = Vec::new();
+    for group in record.groups() {
+        if !main.is_empty() && !main.contains(&group.metric) {
+            continue;
+        }
+        let row = Dots { label: in_place(record, group.place), values: group.values };
+        let title = titled(&in_words(group.metric), group.unit);
+        match all.iter_mut().find(|(known, ..)| *known == title) {
+            Some((.., rows)) => rows.push(row),
+            None => all.push((title, group.unit, vec![row])),
+        }
+    }
+    all
+}
+
+/// What schedbench's workers did, how late they began, and how fair that was: a row for each set of workers. The first
+/// second has a chart of its own, since a scheduler does not know its vCPUs then, and one long wait of it would hide
+/// all others.
+fn of_schedbench(record: &Record) -> Vec<Samples<'_>> {
+    const CHARTS: [(&str, &str, Option<bool>); 6] = [
+        ("throughput of a worker in each second", "throughput", None),
+        ("CPU time of a worker in each second", "utilization", None),
+        ("MaxDelta of a worker in the first second", "late", Some(true)),
+        ("MaxDelta of a worker in each later second", "late", Some(false)),
+        ("CPU time over the fair share, for each worker", "fair", None),
+        ("throughput over that when alone, for each worker", "of-alone", None),
+    ];
+    let mut all: Vec<Samples<'_>> = Vec::new();
+    for (title, metric, first) in CHARTS {
+        let (mut rows, mut unit): (Vec<Dots>, &str) = (Vec::new(), "");
+        let mut begun = BTreeSet::new();
+        for s in record.samples.iter().filter(|s| s.metric == metric) {
+            let is_first = begun.insert((s.run, &s.place));
+            if first.is_some_and(|first| first != is_first) {
+                continue;
+            }
+            unit = &s.unit;
+            // `LABEL.SET:WORKER`, and a label may have any of these characters.
+            let worker = s.place.rsplit_once(':').filter(|(_, id)| id.parse::<u32>().is_ok());
+            let set = worker.map_or(&*s.place, |(set, _)| set);
+            match rows.iter_mut().find(|row| row.label == set) {
+                Some(row) => row.values.push(s.value),
+                None => rows.push(Dots { label: set.to_owned(), values: vec![s.value] }),
+            }
+        }
+        all.push((titled(title, unit), unit, rows));
+    }
+    all
 }
 
 /// The runstates of vCPUs and pCPUs, in percent of the time that counts.
@@ -319,10 +369,10 @@ pub(super) fn machine(record: &Record) -> Option<Markup> {
     ];
     let real = record.real.as_ref()?;
     // A rest that is shorter than a clock tick has no bar.
-    let bar = |second: &Second| {
+    let bar = |(second, label): (&Second, String)| {
         let s = second.shares.as_ref()?;
         Some(Stack {
-            label: format!("{:.0} s", second.until_s),
+            label: format!("{label} s"),
             parts: [s.user, s.system, s.iowait, s.steal, s.idle].into(),
         })
     };
@@ -333,7 +383,8 @@ pub(super) fn machine(record: &Record) -> Option<Markup> {
             details open[run.run == 0] {
                 summary { "Run " (run.run) ": " (place(run.run)) }
                 "\n"
-                (cut(run.seconds.iter().filter_map(bar).collect(), "seconds", |bars| {
+                @let labels = overspin_lab::real::labels(&run.seconds);
+                (cut(run.seconds.iter().zip(labels).filter_map(bar).collect(), "seconds", |bars| {
                     charts::stacks(words, "%", &PARTS, bars)
                 }))
             }

@@ -46,6 +46,16 @@ fn a_page_is_the_same_each_time_and_asks_for_nothing() {
 }
 
 #[test]
+fn a_page_tells_when_its_record_was_made() {
+    let mut record = entry(0).record.made_here("overspin seeds t.toml".into());
+    record.environment.as_mut().unwrap().date = Some("2026-11-28T09:39:11Z".into());
+    let html = page(&[Entry { record, detail: None }]);
+    assert_eq!(html.matches("2026-11-28 09:39:11 UTC").count(), 2, "in its head and its origin");
+    // A record of one run is the same whenever it is made.
+    assert!(!page(&[entry(0)]).contains(" UTC"));
+}
+
+#[test]
 fn a_small_timeline_holds_the_longest_wait() {
     let small = entry(60).detail.unwrap();
     let worst = &small.outcome.worst_waits[0];

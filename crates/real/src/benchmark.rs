@@ -6,6 +6,8 @@ use crate::{Cancel, Failed};
 use overspin_scenario::Metric;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
+use std::fmt;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Something that can be run in several configurations.
@@ -37,9 +39,38 @@ pub trait Benchmark {
         (0..self.places().len()).collect()
     }
 
+    /// From now on, it tells what it does within a run, and while it gets ready; most have nothing to tell.
+    fn tell_steps(&mut self, _: Steps) {}
+
     /// Reasons to doubt the figures, known at the end.
     fn doubts(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// Is called with each step, in a few words.
+type Hear = Rc<dyn Fn(&str)>;
+
+/// Hears what a benchmark does within a run, and while it gets ready.
+#[derive(Clone, Default)]
+pub struct Steps(Option<Hear>);
+
+impl Steps {
+    /// Calls `hear` with each step, in a few words.
+    pub fn to(hear: impl Fn(&str) + 'static) -> Self {
+        Self(Some(Rc::new(hear)))
+    }
+
+    pub(crate) fn tell(&self, step: &str) {
+        if let Some(hear) = &self.0 {
+            hear(step);
+        }
+    }
+}
+
+impl fmt::Debug for Steps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Steps").field(&self.0.is_some()).finish()
     }
 }
 

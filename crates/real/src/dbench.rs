@@ -3,7 +3,7 @@
 
 use crate::benchmark::{Benchmark, Outcome};
 use crate::preload::{self, Locks};
-use crate::program::{self, need};
+use crate::program::{self, Ended, last_words, need};
 use crate::scratch::Scratch;
 use crate::{Cancel, Failed};
 use overspin_scenario::Metric;
@@ -136,13 +136,14 @@ impl Benchmark for Dbench {
         let mut command = self.command(clients, length, scratch);
         let variant = &self.locks.variants()[place / self.clients.len()];
         self.locks.apply(variant, &mut command)?;
-        let output = program::run(command, scratch, cancel)?.stdout;
+        let Ended { stdout: output, stderr, .. } = program::run(command, scratch, cancel)?;
         let Some(outcome) = figures(&output) else {
             // A second may be too short for a figure.
             if warm_up {
                 return Ok(Outcome::default());
             }
-            let cause = "dbench printed no line that begins with `Throughput`";
+            let said = last_words(&output, &stderr);
+            let cause = format!("dbench printed no line that begins with `Throughput`; {said}");
             return Err(Failed::needs(cause, "run `dbench 1` by hand to see what it prints"));
         };
         Ok(Outcome { output, ..outcome })

@@ -1,7 +1,7 @@
 //! kernbench: how long a kernel takes to compile, with few jobs, enough, and as many as there are. Con Kolivas's
 //! benchmark of 2003 to 2009, which judged the spinlocks of 2008.
 
-use crate::benchmark::{Benchmark, Outcome};
+use crate::benchmark::{Benchmark, Outcome, Steps};
 use crate::preload::{self, Locks};
 use crate::program::{self, Usage, need};
 use crate::scratch::Scratch;
@@ -102,11 +102,14 @@ pub struct Kernbench {
     pub locks: Locks,
     /// Where to build; none: where temporary files belong.
     pub scratch: Option<PathBuf>,
+    steps: Steps,
     ready: Option<Ready>,
 }
 
 #[derive(Debug)]
 struct Ready {
+    /// Lines that `make` printed in the first build: how far another one is, its lines tell.
+    lines: Option<usize>,
     tree: Tree,
     scratch: Arc<Scratch>,
 }
@@ -115,7 +118,15 @@ impl Kernbench {
     /// The benchmark of this tree.
     #[must_use]
     pub fn new(source: SourceOf, loads: Vec<Load>) -> Self {
-        Self { source, target: None, loads, locks: Locks::default(), scratch: None, ready: None }
+        Self {
+            source,
+            target: None,
+            loads,
+            locks: Locks::default(),
+            scratch: None,
+            steps: Steps::default(),
+            ready: None,
+        }
     }
 
     fn make(&self, ready: &Ready) -> Command {
@@ -133,6 +144,14 @@ impl Kernbench {
         let variants = self.locks.variants();
         let (variant, load) = (place / self.loads.len(), place % self.loads.len());
         (variants[variant].clone(), self.loads[load])
+    }
+}
+
+/// How far a build is that has printed so many lines.
+fn far(lines: usize, all: Option<usize>) -> String {
+    match all {
+        Some(all @ 1..) => format!("{} % built", 100 * lines.min(all) / all),
+        _ => format!("{lines} lines of make"),
     }
 }
 
@@ -184,7 +203,7 @@ impl Benchmark for Kernbench {
     fn prepare(&mut self, cancel: Cancel) -> Result<(), Failed> {
         need("make", "builds the tree", "make")?;
         let scratch = Arc::new(Scratch::new(self.scratch.as_deref())?);
-        let tree = self.source.prepare(&scratch, cancel)?;
+        let tree = self.source.prepare(&scratch, &self.steps, cancel)?;
         if tree.kernel {
             let compiler = std::env::var("CC").unwrap_or_else(|_| "gcc".into());
             need(&compiler, "compiles the kernel", "gcc")?;
@@ -192,9 +211,11 @@ impl Benchmark for Kernbench {
             need("bison", "makes the kernel's configuration program", "bison")?;
             need("bc", "computes the kernel's constants", "bc")?;
         }
+        self.steps.tell("reading the sources");
         read_all(&tree.path, cancel);
-        let ready = Ready { tree, scratch };
+        let ready = Ready { lines: None, tree, scratch };
         if ready.tree.kernel {
+            self.steps.tell("configuring");
             let mut make = self.make(&ready);
             make.arg("tinyconfig");
             program::run(make, &ready.scratch, cancel)?;
@@ -208,11 +229,16 @@ impl Benchmark for Kernbench {
         vec![0]
     }
 
+    fn tell_steps(&mut self, steps: Steps) {
+        self.steps = steps;
+    }
+
     fn run(&mut self, place: usize, _: bool, cancel: Cancel) -> Result<Outcome, Failed> {
         let (variant, load) = self.place(place);
         let Some(ready) = &self.ready else {
             return Err(Failed::usage("it was not prepared", "prepare it first"));
         };
+        self.steps.tell("make clean");
         let mut clean = self.make(ready);
         clean.arg("clean");
         program::run(clean, &ready.scratch, cancel)?;
@@ -221,7 +247,14 @@ impl Benchmark for Kernbench {
         let kernel = ready.tree.kernel.then(|| "vmlinux".to_owned());
         make.args(self.target.clone().or(kernel));
         self.locks.apply(&variant, &mut make)?;
-        let ended = program::run(make, &ready.scratch, cancel)?;
+        let all = ready.lines;
+        let tell = |lines: usize| self.steps.tell(&far(lines, all));
+        tell(0);
+        let make = program::start(make, &ready.scratch)?;
+        let ended = make.finish_counting(cancel, &tell)?;
+        if let Some(ready) = &mut self.ready {
+            ready.lines = Some(ended.stdout.lines().count());
+        }
         let outcome = Outcome { output: ended.stderr, ..Outcome::default() };
         Ok(with_usage(outcome, &ended.usage))
     }
@@ -275,6 +308,34 @@ mod tests {
         assert!(elapsed("jobs-1").iter().all(|s| *s >= 0.4), "{:?}", elapsed("jobs-1"));
         assert!(elapsed("jobs-2").iter().all(|s| *s >= 0.2), "{:?}", elapsed("jobs-2"));
         assert_eq!(std::fs::read_dir(theirs.path()).unwrap().count(), 1, "only the Makefile");
+    }
+
+    #[test]
+    fn a_build_tells_how_far_it_is() {
+        assert_eq!([far(3, None), far(3, Some(0))], ["3 lines of make", "3 lines of make"]);
+        assert_eq!([far(1, Some(4)), far(9, Some(4))], ["25 % built", "100 % built"]);
+        if program::find("make").is_none() {
+            overspin_testing::skip("there is no make");
+            return;
+        }
+        let theirs = tempfile::tempdir().unwrap();
+        // Three of six lines come before the pause.
+        let makefile = "all:\n\techo a\n\tsleep 2.5\n\techo b\n\techo c\nclean:\n";
+        std::fs::write(theirs.path().join("Makefile"), makefile).unwrap();
+        let source = SourceOf::Tree(theirs.path().into());
+        let mut kernbench = Kernbench::new(source, vec![Load::Jobs(1)]);
+        let told = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        let hear = std::rc::Rc::clone(&told);
+        kernbench.tell_steps(Steps::to(move |step| hear.borrow_mut().push(step.to_owned())));
+        let plan = Plan { runs: 1, time: None, seed: 1 };
+        measure(&mut kernbench, &plan, &|| false, &mut |_| {}).unwrap();
+        let told = told.borrow();
+        let steps = ["copying the tree", "reading the sources", "make clean"];
+        assert!(steps.iter().all(|step| told.iter().any(|t| t == step)), "{told:?}");
+        assert!(told.iter().any(|t| t.ends_with(" lines of make")), "the warm-up: {told:?}");
+        // It says of the directory when it enters and leaves it, too.
+        let built = |t: &String| t.ends_with(" % built") && !t.starts_with('0');
+        assert!(told.iter().any(built), "{told:?}");
     }
 
     #[test]

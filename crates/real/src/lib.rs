@@ -32,7 +32,7 @@ pub mod scratch;
 pub mod seconds;
 mod source;
 
-pub use benchmark::{Benchmark, Figure, Measured, Plan, Progress, Run, measure};
+pub use benchmark::{Benchmark, Figure, Measured, Plan, Progress, Run, Steps, measure};
 pub use failed::Failed;
 pub use source::SourceOf;
 

@@ -4,7 +4,8 @@ use crate::scratch::Scratch;
 use crate::{Cancel, Failed};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -15,7 +16,9 @@ use std::time::{Duration, Instant};
 /// How often a waiting measurement looks whether the user stopped it.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a program may take to end when it is asked to.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often lines of its output are counted.
+const COUNT: Duration = Duration::from_secs(1);
 /// At most so much output is kept, from its end.
 const MOST_OUTPUT: u64 = 1 << 20;
 /// Lines of output that an error shows.
@@ -98,6 +101,8 @@ pub(crate) struct Running {
     began: Instant,
     end: mpsc::Receiver<(Instant, libc::c_int, libc::rusage)>,
     output: [File; 2],
+    /// Bytes of standard output in which lines were counted, and their number.
+    counted: (u64, usize),
     over: bool,
 }
 
@@ -112,12 +117,24 @@ pub(crate) fn start(mut command: Command, scratch: &Arc<Scratch>) -> Result<Runn
     let output = [file()?, file()?];
     let copy = |file: &File| file.try_clone().map_err(|e| Failed::io("use", scratch.path(), &e));
     command.stdin(Stdio::null()).stdout(copy(&output[0])?).stderr(copy(&output[1])?);
-    let began = Instant::now();
-    let child = command.process_group(0).spawn().map_err(|e| {
+    scratch.guard(&mut command)?;
+    let cannot = |e: std::io::Error| {
         Failed::needs(format!("cannot run `{words}`: {e}"), "check that it can be executed")
-    })?;
+    };
+    let (mut hears, tells) = std::io::pipe().map_err(cannot)?;
+    // The program begins where the child executes it. A fork takes a part of a millisecond, and on a busy machine many.
+    // SAFETY: POSIX allows both calls in a signal handler, and so between fork and exec.
+    unsafe { command.pre_exec(move || (&tells).write_all(&monotonic().to_ne_bytes())) };
+    let child = command.spawn().map_err(cannot)?;
+    let mut at = [0; size_of::<i64>()];
+    // Without the child's word, it has begun now.
+    let since = match hears.read_exact(&mut at) {
+        Ok(()) => u64::try_from(monotonic() - i64::from_ne_bytes(at)).unwrap_or(0),
+        Err(_) => 0,
+    };
+    let began = Instant::now().checked_sub(Duration::from_nanos(since));
+    let began = began.unwrap_or_else(Instant::now);
     let group = child.id();
-    scratch.began(group);
     let (tell, end) = mpsc::channel();
     // A thread that waits sees the end when it happens; looking now and then would add to the elapsed time.
     std::thread::spawn(move || {
@@ -125,7 +142,16 @@ pub(crate) fn start(mut command: Command, scratch: &Arc<Scratch>) -> Result<Runn
         // If nobody listens any more, the process has at least been waited for.
         let _ = tell.send((Instant::now(), status, usage));
     });
-    Ok(Running { words, group, scratch: Arc::clone(scratch), began, end, output, over: false })
+    let scratch = Arc::clone(scratch);
+    Ok(Running { words, group, scratch, began, end, output, counted: (0, 0), over: false })
+}
+
+/// Nanoseconds of the clock that [`Instant`] reads.
+fn monotonic() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a variable that the call fills.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
 }
 
 /// Waits for a child.
@@ -160,11 +186,25 @@ impl Running {
     }
 
     /// Waits for its end. A program that ends with an error is an error, which shows its last words.
-    pub(crate) fn finish(mut self, cancel: Cancel) -> Result<Ended, Failed> {
+    pub(crate) fn finish(self, cancel: Cancel) -> Result<Ended, Failed> {
+        self.finish_counting(cancel, &|_| {})
+    }
+
+    /// Waits for its end, and tells now and then how many lines it has printed.
+    pub(crate) fn finish_counting(
+        mut self,
+        cancel: Cancel,
+        tell: &dyn Fn(usize),
+    ) -> Result<Ended, Failed> {
+        let mut counted = Instant::now();
         let (at, status, usage) = loop {
             match self.end.recv_timeout(LOOK) {
                 Ok(end) => break end,
                 Err(RecvTimeoutError::Timeout) if cancel() => return Err(Failed::Stopped),
+                Err(RecvTimeoutError::Timeout) if counted.elapsed() >= COUNT => {
+                    counted = Instant::now();
+                    tell(self.lines());
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     let cause = format!("lost the process of `{}`", self.words);
@@ -194,16 +234,24 @@ impl Running {
     }
 
     /// What it printed so far, or all of it.
-    pub(crate) fn texts(&mut self) -> [String; 2] {
-        self.output.each_mut().map(|file| tail(file).unwrap_or_default())
+    pub(crate) fn texts(&self) -> [String; 2] {
+        self.output.each_ref().map(|file| tail(file).unwrap_or_default())
+    }
+
+    /// Lines of its standard output so far.
+    fn lines(&mut self) -> usize {
+        let mut part = [0; 1 << 16];
+        let (at, lines) = &mut self.counted;
+        while let Ok(read @ 1..) = self.output[0].read_at(&mut part, *at) {
+            *at += read as u64;
+            *lines += part[..read].iter().filter(|byte| **byte == b'\n').count();
+        }
+        *lines
     }
 
     fn failure(&self, status: ExitStatus, stdout: &str, stderr: &str) -> Failed {
-        let text = if stderr.trim().is_empty() { stdout } else { stderr };
-        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n  ");
         Failed::needs(
-            format!("`{}` failed ({status}); it said last:\n  {last}", self.words),
+            format!("`{}` failed ({status}); {}", self.words, last_words(stdout, stderr)),
             "run this command by hand to see why",
         )
     }
@@ -234,14 +282,32 @@ impl Drop for Running {
     }
 }
 
-/// The last part of a file, as text.
-fn tail(file: &mut File) -> std::io::Result<String> {
-    let length = file.seek(SeekFrom::End(0))?;
-    file.seek(SeekFrom::Start(length.saturating_sub(MOST_OUTPUT)))?;
-    let mut bytes = Vec::new();
-    file.take(MOST_OUTPUT).read_to_end(&mut bytes)?;
-    // The program writes where the position is, which it shares with us.
-    file.seek(SeekFrom::End(0))?;
+/// The last lines that a program printed, in words that follow "it failed; ".
+pub(crate) fn last_words(stdout: &str, stderr: &str) -> String {
+    let last = |text: &str| -> Option<String> {
+        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        (!last.is_empty()).then(|| last.iter().map(|line| format!("\n  {line}")).collect())
+    };
+    match (last(stderr), last(stdout)) {
+        (None, None) => "it printed nothing".into(),
+        (Some(lines), None) => format!("it ended its standard error with:{lines}"),
+        (None, Some(lines)) => format!("it ended its standard output with:{lines}"),
+        (Some(errors), Some(lines)) => {
+            format!(
+                "it ended its standard error with:{errors}\nand its standard output with:{lines}"
+            )
+        }
+    }
+}
+
+/// The last part of a file, as text. The program writes where the position is, which it shares with us, so that this
+/// must not move it.
+fn tail(file: &File) -> std::io::Result<String> {
+    let length = file.metadata()?.len();
+    let from = length.saturating_sub(MOST_OUTPUT);
+    let mut bytes = vec![0; usize::try_from(length - from).unwrap_or(0)];
+    file.read_exact_at(&mut bytes, from)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -293,8 +359,24 @@ mod tests {
         let error = run(sh("echo no such thing >&2; exit 7"), &scratch, &|| false).unwrap_err();
         assert!(error.to_string().contains("no such thing"), "{error}");
         assert!(error.to_string().contains("exit status: 7"), "{error}");
+        let both = "seq 20; echo no such thing >&2; exit 7";
+        let error = run(sh(both), &scratch, &|| false).unwrap_err().to_string();
+        let said = "it ended its standard error with:\n  no such thing\nand its standard output with:\n  13\n";
+        assert!(error.contains(said) && error.ends_with("\n  20"), "{error}");
+        let error = run(sh("exit 7"), &scratch, &|| false).unwrap_err();
+        assert!(error.to_string().ends_with("(exit status: 7); it printed nothing"), "{error}");
         let error = run(Command::new("/no/such/program"), &scratch, &|| false).unwrap_err();
         assert!(error.to_string().contains("/no/such/program"), "{error}");
+    }
+
+    #[test]
+    fn lines_are_counted_while_it_runs() {
+        let scratch = Arc::new(Scratch::new(None).unwrap());
+        let seen = std::cell::RefCell::new(Vec::new());
+        let begun = start(sh("seq 1000; sleep 2.5; echo last"), &scratch).unwrap();
+        let ended = begun.finish_counting(&|| false, &|n| seen.borrow_mut().push(n)).unwrap();
+        assert!(seen.borrow().contains(&1000), "{seen:?}");
+        assert!(ended.stdout.ends_with("\n1000\nlast\n"), "counting has not moved anything");
     }
 
     #[test]

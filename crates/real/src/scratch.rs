@@ -3,18 +3,38 @@
 //! A guardian, a shell in a process group of its own, reads what we start from a pipe. When the pipe ends, it ends
 //! the processes and removes the folder. The pipe ends when a [`Scratch`] is dropped, and also when this process is
 //! killed, because the kernel then closes it. So there is one way to clean up, which every run takes.
+//!
+//! A program tells the guardian of itself between fork and exec. So there is no moment in which it runs and nobody
+//! would end it.
 
 use crate::Failed;
 use std::fmt::Write as _;
 use std::fs::DirBuilder;
 use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// What the guardian does. Its argument is the folder. It gives programs 10 s to end by themselves after SIGINT, which
+/// How long the end of a [`Scratch`] waits for its guardian. A tree of a hundred thousand files takes longer on a slow
+/// disk; the guardian goes on alone.
+const WAITS: Duration = Duration::from_secs(3);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(5);
+/// Folders that guardians still removed when their [`Scratch`] ended.
+static LEFT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Folders of this process that guardians of their own still remove.
+#[must_use]
+pub fn still_removed() -> Vec<PathBuf> {
+    let left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+    left.iter().filter(|folder| folder.exists()).cloned().collect()
+}
+
+/// What the guardian does. Its argument is the folder. It gives programs 5 s to end by themselves after SIGINT, which
 /// is how a database is asked to stop at once but in order.
 const GUARDIAN: &str = r#"
 groups=
@@ -27,7 +47,7 @@ while read -r word group; do
     esac
 done
 for g in $groups; do kill -s INT -- "-$g"; done 2>/dev/null
-tries=100
+tries=50
 for g in $groups; do
     while [ $tries -gt 0 ] && kill -s 0 -- "-$g" 2>/dev/null; do sleep 0.1; tries=$((tries - 1)); done
     kill -s KILL -- "-$g" 2>/dev/null
@@ -96,20 +116,28 @@ impl Scratch {
         &self.path
     }
 
-    /// This process group shall end with us.
-    pub(crate) fn began(&self, group: u32) {
-        self.tell("began", group);
+    /// Makes `command` a program that ends with this folder, whatever happens to this process. It gets a process group
+    /// of its own, and all signals as a program expects them: a script's `&` and nohup start us with SIGINT or SIGHUP
+    /// ignored, a program inherits that, and then it could not be asked to end. Start it soon: as long as `command`
+    /// lives, the guardian waits.
+    ///
+    /// # Errors
+    /// If this process has no room for another open file.
+    pub fn guard(&self, command: &mut Command) -> Result<(), Failed> {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let pipe = told.as_ref().map(|pipe| pipe.as_fd().try_clone_to_owned()).transpose();
+        let pipe = pipe.map_err(|e| Failed::io("tell the guardian of", &self.path, &e))?;
+        command.process_group(0);
+        // SAFETY: between fork and exec, `begin` makes only calls that POSIX allows in a signal handler.
+        unsafe { command.pre_exec(move || begin(pipe.as_ref())) };
+        Ok(())
     }
 
     /// This process group has ended; its number may soon belong to others.
-    pub(crate) fn ended(&self, group: u32) {
-        self.tell("ended", group);
-    }
-
-    fn tell(&self, word: &str, group: u32) {
+    pub fn ended(&self, group: u32) {
         let mut line = String::new();
         // Writing to a String cannot fail.
-        let _ = writeln!(line, "{word} {group}");
+        let _ = writeln!(line, "ended {group}");
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipe) = told.as_mut() {
             // Without a guardian, the processes still end with their benchmark.
@@ -118,11 +146,50 @@ impl Scratch {
     }
 }
 
+/// In the child, before its program begins: tells the guardian, and resets the signals.
+fn begin(pipe: Option<&OwnedFd>) -> io::Result<()> {
+    const WORD: &[u8] = b"began ";
+    // SAFETY: it only asks.
+    let mut number = unsafe { libc::getpid() }.cast_unsigned();
+    let mut line = [0; 32];
+    let mut at = line.len() - 1;
+    line[at] = b'\n';
+    while number > 0 {
+        at -= 1;
+        line[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    at -= WORD.len();
+    line[at..at + WORD.len()].copy_from_slice(WORD);
+    if let Some(pipe) = pipe {
+        // Without a guardian, the program still ends with its benchmark, and the pipe's signal must not end it now.
+        // SAFETY: a signal of ours, and bytes that live longer than the call. The line is shorter than a pipe's
+        // atomic write.
+        unsafe {
+            libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+            libc::write(pipe.as_raw_fd(), line[at..].as_ptr().cast(), line.len() - at);
+        }
+    }
+    for signal in 1..=libc::SIGRTMAX() {
+        // It fails for the two that nobody can change, and for the C library's own.
+        // SAFETY: the default needs no memory.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    Ok(())
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
         drop(self.told.get_mut().unwrap_or_else(PoisonError::into_inner).take());
         // The folder is gone when the guardian has ended.
-        let _ = self.guardian.wait();
+        let began = Instant::now();
+        while matches!(self.guardian.try_wait(), Ok(None)) {
+            if began.elapsed() >= WAITS {
+                let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+                return left.push(self.path.clone());
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 }
 
@@ -135,11 +202,13 @@ mod tests {
         let scratch = Scratch::new(None).unwrap();
         let path = scratch.path().to_owned();
         std::fs::create_dir_all(path.join("a/b")).unwrap();
-        let mut sleeper = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
-        scratch.began(sleeper.id());
+        let sleeper = || {
+            let mut command = Command::new("sleep");
+            scratch.guard(command.arg("1000")).unwrap();
+            command.spawn().unwrap()
+        };
         // A group that has ended is not touched: its number stands for another one here.
-        let mut other = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
-        scratch.began(other.id());
+        let (mut sleeper, mut other) = (sleeper(), sleeper());
         scratch.ended(other.id());
         // It waits for the sleeper, which must not be a zombie then.
         let waiter = std::thread::spawn(move || sleeper.wait().unwrap());
@@ -149,6 +218,47 @@ mod tests {
         assert!(other.try_wait().unwrap().is_none(), "it lives");
         other.kill().unwrap();
         other.wait().unwrap();
+    }
+
+    /// The signals that this process, or a program, ignores, as the kernel lists them. Two of them, 32 and 33, are the C
+    /// library's own, which nobody sends.
+    fn ignored(status: &str) -> u64 {
+        let line = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap();
+        u64::from_str_radix(line.trim(), 16).unwrap() & !(0b11 << 31)
+    }
+
+    #[test]
+    fn a_program_has_all_signals_though_we_ignore_some() {
+        // SAFETY: nothing else in this test program uses it, and no default action is missed.
+        unsafe { libc::signal(libc::SIGUSR2, libc::SIG_IGN) };
+        assert_ne!(ignored(&std::fs::read_to_string("/proc/self/status").unwrap()), 0);
+        let scratch = Scratch::new(None).unwrap();
+        let mut command = Command::new("cat");
+        scratch.guard(command.arg("/proc/self/status")).unwrap();
+        let output = command.output().unwrap();
+        assert_eq!(ignored(&String::from_utf8(output.stdout).unwrap()), 0);
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_a_guardian_that_takes_long() {
+        let scratch = Scratch::new(None).unwrap();
+        let path = scratch.path().to_owned();
+        // It ignores SIGINT, so that the guardian waits before it removes the folder.
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' INT; echo; sleep 1000"]).stdout(Stdio::piped());
+        scratch.guard(&mut command).unwrap();
+        let mut stubborn = command.spawn().unwrap();
+        drop(command);
+        let mut said = [0];
+        std::io::Read::read_exact(stubborn.stdout.as_mut().unwrap(), &mut said).unwrap();
+        let waiter = std::thread::spawn(move || stubborn.wait().unwrap());
+        let began = Instant::now();
+        drop(scratch);
+        assert!(began.elapsed() < WAITS * 2, "{:?}", began.elapsed());
+        assert!(still_removed().contains(&path), "it is named");
+        overspin_testing::until("the guardian has done its work", || !path.exists());
+        assert!(!still_removed().contains(&path));
+        waiter.join().unwrap();
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Where the sources that `kernbench` builds come from.
 
+use crate::benchmark::Steps;
 use crate::program::{self, free_bytes, need};
 use crate::scratch::Scratch;
 use crate::{Cancel, Failed};
@@ -56,11 +57,21 @@ fn archive_in(dir: &Path) -> Option<PathBuf> {
 
 impl SourceOf {
     /// Makes the tree ready in `scratch`.
-    pub(crate) fn prepare(&self, scratch: &Arc<Scratch>, cancel: Cancel) -> Result<Tree, Failed> {
+    pub(crate) fn prepare(
+        &self,
+        scratch: &Arc<Scratch>,
+        steps: &Steps,
+        cancel: Cancel,
+    ) -> Result<Tree, Failed> {
         match self {
-            Self::Tree(path) => given(path, scratch, cancel),
+            Self::Tree(path) => {
+                steps.tell("copying the tree");
+                given(path, scratch, cancel)
+            }
             Self::Debian { fetch } => {
-                let archive = archive(*fetch, scratch, cancel)?;
+                steps.tell("looking for the sources");
+                let archive = archive(*fetch, scratch, steps, cancel)?;
+                steps.tell("unpacking the sources");
                 unpack(&archive, scratch, cancel)
             }
         }
@@ -117,7 +128,12 @@ fn room(scratch: &Arc<Scratch>, bytes: u64) -> Result<(), Failed> {
 }
 
 /// The archive of Debian's sources: installed, in the cache, or downloaded into it.
-fn archive(fetch: bool, scratch: &Arc<Scratch>, cancel: Cancel) -> Result<PathBuf, Failed> {
+fn archive(
+    fetch: bool,
+    scratch: &Arc<Scratch>,
+    steps: &Steps,
+    cancel: Cancel,
+) -> Result<PathBuf, Failed> {
     let cache = cache();
     let known = [Some(PathBuf::from(INSTALLED)), cache.clone()];
     if let Some(found) = known.iter().flatten().find_map(|dir| archive_in(dir)) {
@@ -144,6 +160,7 @@ fn archive(fetch: bool, scratch: &Arc<Scratch>, cancel: Cancel) -> Result<PathBu
          apt-get download --quiet \"$package\"\n\
          dpkg-deb --fsys-tarfile \"$package\"*.deb | tar -x --wildcards './usr/src/*.tar.*'\n"
     );
+    steps.tell("downloading the sources");
     let folder = scratch.path().join("download");
     std::fs::create_dir_all(&folder).map_err(|e| Failed::io("make", &folder, &e))?;
     let mut command = Command::new("/bin/sh");
@@ -184,8 +201,11 @@ mod tests {
     #[test]
     fn nonsense_is_refused_with_a_remedy() {
         let scratch = Arc::new(Scratch::new(None).unwrap());
-        let of =
-            |path: &Path| SourceOf::Tree(path.to_owned()).prepare(&scratch, &|| false).unwrap_err();
+        let of = |path: &Path| {
+            SourceOf::Tree(path.to_owned())
+                .prepare(&scratch, &Steps::default(), &|| false)
+                .unwrap_err()
+        };
         let error = of(Path::new("/no/such/tree"));
         assert!(
             matches!(error, Failed::Usage { .. }) && error.to_string().contains("/no/such/tree")
@@ -208,7 +228,7 @@ mod tests {
         let theirs = tempfile::tempdir().unwrap();
         std::fs::write(theirs.path().join("Makefile"), "all:\n").unwrap();
         let source = SourceOf::Tree(theirs.path().into());
-        let tree = source.prepare(&scratch, &|| false).unwrap();
+        let tree = source.prepare(&scratch, &Steps::default(), &|| false).unwrap();
         assert!(!tree.kernel && tree.path.starts_with(scratch.path()));
         assert!(tree.path.join("Makefile").is_file());
     }

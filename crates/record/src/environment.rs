@@ -17,9 +17,6 @@ pub struct Environment {
     /// How the program was built.
     #[serde(flatten)]
     pub build: Build,
-    /// The day in UTC, such as `2026-11-28`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub date: Option<String>,
     /// Whether the program was built without optimisation, which affects real times.
     pub debug_build: bool,
     /// The processor's name.
@@ -34,6 +31,9 @@ pub struct Environment {
     pub kernel: Option<String>,
     /// The hypervisor below: its name, "unknown" if there is one without a name, null for none.
     pub hypervisor: Option<String>,
+    /// When, in UTC: `2026-11-28T09:39:11Z`. Records of before do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
 }
 
 /// How this program was built, once it has said so.
@@ -82,7 +82,6 @@ impl Environment {
             overspin: env!("CARGO_PKG_VERSION").into(),
             model_version: overspin_host::MODEL_VERSION,
             build: BUILD.get().cloned().unwrap_or_default(),
-            date: today(),
             debug_build: cfg!(debug_assertions),
             cpu: cpu(&cpuinfo),
             cpus: Some(cpus).filter(|n| *n > 0),
@@ -92,6 +91,10 @@ impl Environment {
                 .zip(read("/proc/sys/kernel/osrelease"))
                 .map(|(name, release)| format!("{name} {release}")),
             hypervisor: hypervisor(&cpuinfo),
+            date: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .ok()
+                .map(|passed| date(passed.as_secs())),
         }
     }
 
@@ -116,25 +119,21 @@ impl Environment {
     }
 }
 
-fn today() -> Option<String> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    Some(date(since.as_secs() / 86_400))
-}
-
-/// The date so many days after 1970-01-01, by counting in eras of 400 years that begin in March, so that a leap day is
-/// the last of a year.
-fn date(days: u64) -> String {
-    const ERA: u64 = 146_097;
-    // 1970-01-01 is so many days after 0000-03-01.
+/// So many seconds after the beginning of 1970, in UTC and the format of ISO 8601.
+fn date(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Howard Hinnant's `civil_from_days`: years begin in March, so that the leap day is their last, and 400 years
+    // always have the same number of days.
     let days = days + 719_468;
-    let (era, day) = (days / ERA, days % ERA);
-    let year = (day - day / 1460 + day / 36_524 - day / (ERA - 1)) / 365;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // Months from March have 31 or 30 days, five of them 153.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    format!("{:04}-{month:02}-{day:02}", 400 * era + year + next)
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = era * 400 + year + u64::from(month <= 2);
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{:02}Z", second % 60)
 }
 
 fn read(path: &str) -> Option<String> {
@@ -206,24 +205,28 @@ mod tests {
     }
 
     #[test]
-    fn days_are_dates() {
-        // As `date --utc --date=@SECONDS --iso-8601` prints them.
-        for (days, is) in [
-            (0, "1970-01-01"),
-            (59, "1970-03-01"),
-            (11_016, "2000-02-29"),
-            (19_782, "2024-02-29"),
-            (20_453, "2025-12-31"),
-            (20_785, "2026-11-28"),
+    fn dates_are_those_of_the_calendar() {
+        // By `date --utc --date=@N`: the beginning, leap days of a century and of a year, and around new year.
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_827_696, "2000-02-29T12:34:56Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_709_251_200, "2024-03-01T00:00:00Z"),
+            (1_798_761_599, "2026-12-31T23:59:59Z"),
+            (1_798_761_600, "2027-01-01T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
         ] {
-            assert_eq!(date(days), is);
+            assert_eq!(date(seconds), expected);
         }
+        let now = Environment::here().date.unwrap();
+        assert!(now.as_str() > "2026-" && now.len() == "2026-11-28T09:39:11Z".len(), "{now}");
     }
 
     #[test]
     fn a_machine_is_itself_and_no_other() {
         let here = Environment::here();
-        let newer = Environment { overspin: "9.9.9".into(), model_version: 99, ..here.clone() };
+        let (overspin, date) = ("9.9.9".into(), Some("2099-01-01T00:00:00Z".into()));
+        let newer = Environment { overspin, model_version: 99, date, ..here.clone() };
         assert!(here.same_machine(&newer) && here != newer);
         let other = Environment { cpus: Some(4097), ..here.clone() };
         assert!(!here.same_machine(&other));

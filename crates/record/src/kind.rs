@@ -65,8 +65,10 @@ impl Kind {
             Self::Schedbench => &["throughput"],
             Self::Noise => &["gaps", "time"],
             Self::Calibration => &["cost"],
-            // Programs, dbench, pgbench, page faults.
-            Self::Real => &["elapsed", "throughput", "rate", "faults"],
+            // Programs, dbench, pgbench with its latencies, page faults.
+            Self::Real => {
+                &["elapsed", "throughput", "rate", "latency-mean", "latency-p99", "faults"]
+            }
             Self::Validation => &["throughput", "work-share", "wake-p50", "wake-p99"],
         }
     }

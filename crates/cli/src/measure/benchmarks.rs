@@ -135,7 +135,7 @@ pub(crate) struct PgbenchArgs {
     /// shared_buffers of the server
     #[arg(long, value_name = "SIZE", default_value = "32MB")]
     buffers: String,
-    /// Time every transaction, for p50, p99 and maximum; this costs some throughput
+    /// Time every transaction, not some 20,000 of a run, for p50, p99 and the maximum; this costs some throughput
     #[arg(long)]
     latencies: bool,
     /// User that the server runs as, for root, whom it refuses; default: postgres, or else nobody

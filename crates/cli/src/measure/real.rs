@@ -5,16 +5,19 @@ use crate::catalog::unknown_lock;
 use crate::exec::find_library;
 use crate::failure::{Failure, Verdict};
 use crate::files::RecordFiles;
+use crate::progress::Doing;
 use crate::show::{self, Outputs};
-use crate::{progress, world};
+use crate::world;
 use clap::Args;
 use overspin_lab::real;
 use overspin_real::packets::FASTEST;
 use overspin_real::preload::{Locks, NONE};
-use overspin_real::{Benchmark, Failed, Measured, Plan, Progress, Run};
+use overspin_real::{Benchmark, Failed, Measured, Plan, Progress, Run, Steps};
 use overspin_record::output::Output;
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 /// How often to run, and what to keep: options of all real benchmarks.
@@ -133,22 +136,26 @@ fn with_progress(
     cancel: &dyn Fn() -> bool,
     global: &Global,
 ) -> Result<Measured, Failed> {
-    let bar = progress::progress(global, 0, "{spinner} {msg} ({elapsed} elapsed)");
-    bar.enable_steady_tick(Duration::from_millis(500));
-    bar.set_message(format!("{}: getting ready", benchmark.name()));
+    let doing = Doing::new(global);
+    let now = Rc::new(RefCell::new(format!("{}: getting ready", benchmark.name())));
+    doing.say(now.borrow().clone());
+    let (told, of) = (doing.clone(), Rc::clone(&now));
+    benchmark.tell_steps(Steps::to(move |step| told.say(format!("{}, {step}", of.borrow()))));
     let mut tell = |progress: &Progress<'_>| {
         let Progress { place, warm_up, done, of, last } = progress;
-        bar.set_message(match (warm_up, of) {
+        let what = match (warm_up, of) {
             (true, _) => format!("warm-up: {place}"),
             (false, Some(of)) => format!("run {} of {of}: {place}", done + 1),
             (false, None) => format!("run {}: {place}", done + 1),
-        });
+        };
+        now.replace(what.clone());
+        doing.say(what);
         if let (Some(run), Some(out)) = (last, out) {
             keep(run, done.saturating_sub(1), out);
         }
     };
     let measured = overspin_real::measure(benchmark, plan, cancel, &mut tell);
-    bar.finish_and_clear();
+    doing.end();
     if let (Ok(measured), Some(out)) = (&measured, out) {
         // The last run is told by nothing that follows.
         if let Some(run) = measured.runs.last() {

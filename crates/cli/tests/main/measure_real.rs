@@ -140,6 +140,62 @@ fn nonsense_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn a_program_that_fails_is_quoted() {
+    let overspin = overspin();
+    let script = "echo to all; echo no such thing >&2; exit 7";
+    let args = ["measure", "command", "--json=r.json", "--", "sh", "-c", script];
+    let err = overspin.fails(&args, 3);
+    let said = "its standard error with:\n  no such thing\nand its standard output with:\n  to all";
+    assert!(err.contains(said), "{err}");
+    let err = overspin.fails(&["measure", "command", "--", "false"], 3);
+    assert!(err.contains("`false` failed (exit status: 1); it printed nothing"), "{err}");
+}
+
+#[test]
+fn a_time_limit_ends_a_build_within_seconds_though_it_wants_to_go_on() {
+    if !Path::new("/usr/bin/make").exists() {
+        return skip("there is no make");
+    }
+    let overspin = overspin();
+    for folder in ["tree", "scratch"] {
+        std::fs::create_dir(overspin.path(folder)).unwrap();
+    }
+    overspin.write("tree/Makefile", "all:\n\ttrap '' INT; sleep 1000\nclean:\n");
+    let began = Instant::now();
+    let args = ["measure", "kernbench", "--tree=tree", "--scratch=scratch", "--max-wall=1s"];
+    overspin.fails(&args, 4);
+    // 5 s for the program, and some for what comes before and after.
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    let scratch = overspin.path("scratch");
+    until("nothing is left", || std::fs::read_dir(&scratch).unwrap().count() == 0);
+}
+
+#[test]
+fn a_program_has_its_signals_though_a_script_started_us_in_its_background() {
+    let overspin = overspin();
+    // As `nohup overspin .. &` does.
+    let in_background = |args: &[&str]| {
+        let command = overspin.command(args);
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh"]);
+        shell.arg(command.get_program()).args(command.get_args()).current_dir(overspin.dir());
+        Ended::of(&mut shell)
+    };
+    let all = ["measure", "command", "--runs=1", "--out=d", "--", "cat", "/proc/self/status"];
+    in_background(&all).with(0);
+    let raw = std::fs::read_dir(overspin.path("d/raw")).unwrap().next().unwrap().unwrap();
+    let status = std::fs::read_to_string(raw.path()).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+    let ignored = u64::from_str_radix(ignored, 16).unwrap();
+    // SIGHUP and SIGINT are the first two.
+    assert_eq!(ignored & 0b11, 0, "{ignored:x}");
+    let began = Instant::now();
+    in_background(&["measure", "command", "--max-wall=1s", "--", "sleep", "1000"]).with(4);
+    // A second to the limit, and five to the kill, if SIGINT did not end it.
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+}
+
+#[test]
 fn ctrl_c_and_a_kill_leave_no_process_and_no_file() {
     let overspin = overspin();
     let scratch = overspin.path("scratch");

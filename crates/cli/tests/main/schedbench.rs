@@ -43,8 +43,10 @@ fn plan_run_report_and_resume() {
     let (out, _) = overspin.fine(&["schedbench", "report", file, "-v", "2", "--csv", "w.csv"]);
     assert!(out.contains("workerid") && out.contains("  1:1 "), "{out}");
     let csv = overspin.read("w.csv");
-    // Nine reports of each worker of the three runs, with four numbers each; and four numbers of each set.
-    assert_eq!(csv.lines().count(), 1 + 4 * 9 * (1 + 1 + 4) + 4 * (1 + 1 + 2));
+    // Nine reports of each worker of the three runs, with four numbers each; and of each set five numbers, and two of
+    // fairness for each of its workers.
+    let (workers, sets) = (1 + 1 + 4, 1 + 1 + 2);
+    assert_eq!(csv.lines().count(), 1 + 4 * 9 * workers + 5 * sets + 2 * workers);
     assert!(csv.starts_with("run,seed,where,metric,unit,value\n"), "{csv}");
     let (text, _) = overspin.fine(&["schedbench", "report", file, "--json", "-"]);
     let record = json(&text);

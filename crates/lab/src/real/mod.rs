@@ -1,10 +1,12 @@
-//! Real benchmarks (`overspin measure`): their report, and the seconds of their runs.
+//! Real benchmarks (`overspin measure`): their report and their curves, and the seconds of their runs.
 
 mod answer;
+mod curves;
 mod record;
 mod report;
 mod seconds;
 
+pub use curves::curves;
 pub use record::record;
 pub use report::report;
-pub use seconds::{csv, vmstat};
+pub use seconds::{csv, labels, vmstat};

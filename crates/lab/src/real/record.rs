@@ -18,7 +18,11 @@ pub fn record(measured: &Measured, before: &[Warning], locks: &[String], seed: u
     match &measured.failed {
         None => {}
         Some(Failed::Stopped) => record.warnings.push("it was stopped before the end".into()),
-        Some(failed) => record.warnings.push(format!("it ended early: {failed}")),
+        Some(failed) => {
+            // A warning is one sentence; an error has a line for each of the program's last ones.
+            let lines: Vec<String> = failed.to_string().lines().map(|l| l.trim().into()).collect();
+            record.warnings.push(format!("it ended early: {}", lines.join(" / ")));
+        }
     }
     let mut seconds = Vec::new();
     for (number, run) in (0..).zip(&measured.runs) {

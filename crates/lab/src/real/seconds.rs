@@ -68,18 +68,29 @@ fn cells(s: &Second) -> [Option<f64>; 18] {
     ]
 }
 
+/// The end of each second in words: with so many decimals that no two are alike. A rest that is shorter than a second
+/// rounds to the second before it.
+#[must_use]
+pub fn labels(seconds: &[Second]) -> Vec<String> {
+    let with = |decimals: usize| -> Vec<String> {
+        seconds.iter().map(|s| format!("{:.decimals$}", s.until_s)).collect()
+    };
+    let distinct = |labels: &[String]| labels.windows(2).all(|pair| pair[0] != pair[1]);
+    (0..3).map(with).find(|labels| distinct(labels)).unwrap_or_else(|| with(3))
+}
+
 /// A run as `vmstat 1` prints it, with the waits for the kernel's locks as a last column.
 #[must_use]
 pub fn vmstat(run: &RunSeconds) -> Grid {
     let header =
         ["s", "r", "b", "bi", "bo", "in", "cs", "us", "sy", "id", "wa", "st", "lock waits"];
     let mut grid = Grid::new(0, &header);
-    for s in &run.seconds {
+    for (s, label) in run.seconds.iter().zip(labels(&run.seconds)) {
         let whole = |v: f64| format!("{v:.0}");
         let or_dash = |v: Option<f64>| v.map_or_else(|| "-".into(), whole);
         let share = |of: fn(&Shares) -> f64| or_dash(s.shares.as_ref().map(of));
         grid.row([
-            whole(s.until_s),
+            label,
             s.runnable.to_string(),
             s.blocked.to_string(),
             whole(s.read_kib),
@@ -95,4 +106,20 @@ pub fn vmstat(run: &RunSeconds) -> Grid {
         ]);
     }
     grid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_seconds_have_one_label() {
+        let of = |ends: &[f64]| {
+            let second = |end: &f64| Second { until_s: *end, ..Second::default() };
+            labels(&ends.iter().map(second).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[1.0002, 2.0001, 2.7]), ["1", "2", "3"]);
+        assert_eq!(of(&[1.0002, 2.0001, 2.3]), ["1.0", "2.0", "2.3"], "not 1, 2, 2");
+        assert_eq!(of(&[1.96, 2.01]), ["1.96", "2.01"], "a busy machine was late");
+    }
 }

@@ -2,6 +2,7 @@
 //! predicts.
 
 use overspin_experiment::schedbench_machine;
+use overspin_page::Entry;
 use overspin_runs::schedbench::{
     BenchFile, Machine, RunSummary, WorkerSummary, fairness, simulate, summarize,
 };
@@ -232,4 +233,46 @@ fn faults_have_a_place_and_a_remedy() {
     }
     let mut twice = planned(PLAN);
     assert!(twice.plan().unwrap_err().message.contains("already has runs"));
+}
+
+#[test]
+fn a_page_shows_lateness_shares_and_fairness_with_the_first_second_apart() {
+    // Of real Xen. The figures below are those of the file's reports, read by hand.
+    let path = overspin_testing::root().join("docs/xen/seed-1.bench");
+    let file = BenchFile::parse("seed-1.bench", &std::fs::read_to_string(path).unwrap()).unwrap();
+    let record = overspin_runs::schedbench::record(&file, "seed-1.bench");
+    let of = |place: &str, metric: &str| -> Vec<f64> {
+        let found = record.samples.iter().filter(|s| s.place == place && s.metric == metric);
+        found.map(|s| s.value).collect()
+    };
+    let a = "A 1 + B 1 + hog 1 credit2.0";
+    // The worst wake-up was in the first second.
+    let [all, later] = ["late-max", "late-max-later"].map(|metric| of(a, metric)[0]);
+    assert!((all - 9.83).abs() < 0.01 && (later - 0.88).abs() < 0.01, "{all} {later}");
+    // Alone, A uses 0.48 of the pCPU and B 0.72, so that beside a hog a third is fair to each of the three.
+    let share = of(a, "utilization-total")[0];
+    assert!((of(a, "fair")[0] - 3.0 * share).abs() < 1e-9, "{:?}", of(a, "fair"));
+    let alone = of("A baseline credit2.0", "throughput-total")[0];
+    let of_alone = of(a, "throughput-total")[0] / alone;
+    assert!((of(a, "of-alone")[0] - of_alone).abs() < 1e-9, "{:?}", of(a, "of-alone"));
+    assert_eq!(of("A 2 + B 2 + hog 2 credit.1", "fair").len(), 2, "one for each worker");
+
+    let page = overspin_page::page(&[Entry { record, detail: None }]);
+    let chart = |title: &str| -> &str {
+        let after = page.split(&format!("<h4>{title}")).nth(1);
+        after.unwrap_or_else(|| panic!("no `{title}`")).split("</figure>").next().unwrap()
+    };
+    for title in ["throughput of a worker", "CPU time of a worker", "CPU time over the fair share"]
+    {
+        assert!(chart(title).contains(a), "{title}");
+    }
+    let first = chart("MaxDelta of a worker in the first second, ms");
+    let later = chart("MaxDelta of a worker in each later second, ms");
+    let median = |chart: &str| -> f64 {
+        let after = chart.split(&format!("{a}: median ")).nth(1).unwrap();
+        after.split(' ').next().unwrap().parse().unwrap()
+    };
+    assert!((median(first) - 9.83).abs() < 0.01, "{}", median(first));
+    assert!(median(later) <= 0.88, "{}", median(later));
+    assert!(chart("throughput over that when alone").contains(&format!("{a}:")));
 }

@@ -5,12 +5,13 @@ mod server;
 
 use crate::benchmark::{Benchmark, Outcome};
 use crate::preload::{Locks, NONE};
-use crate::program;
+use crate::program::{self, Ended, last_words};
 use crate::scratch::Scratch;
 use crate::{Cancel, Failed, cpus};
 use overspin_scenario::Metric;
 use server::{Programs, Server, Setup};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,17 +24,14 @@ pub static LATENCY: Metric = Metric::new("latency-mean", "ms", "mean length of a
 pub static P50: Metric = Metric::new(
     "latency-p50",
     "ms",
-    "half of the transactions took at most so long (with --latencies)",
+    "half of the transactions took at most so long; of some 20,000 of a run, or of all with --latencies",
 );
 /// A tail.
-pub static P99: Metric = Metric::new(
-    "latency-p99",
-    "ms",
-    "99 % of the transactions took at most so long (with --latencies)",
-);
+pub static P99: Metric =
+    Metric::new("latency-p99", "ms", "99 % of the same transactions took at most so long");
 /// The longest.
 pub static LONGEST: Metric =
-    Metric::new("latency-max", "ms", "the longest transaction (with --latencies)");
+    Metric::new("latency-max", "ms", "the longest transaction, if all were timed");
 /// All of them.
 pub static METRICS: [&Metric; 5] = [&RATE, &LATENCY, &P50, &P99, &LONGEST];
 
@@ -42,6 +40,13 @@ pub static METRICS: [&Metric; 5] = [&RATE, &LATENCY, &P50, &P99, &LONGEST];
 const FEW: u64 = 10_000;
 /// Logs of transactions begin with this.
 const LOG: &str = "transactions";
+/// So many transactions of a run are timed, unless the user wants all: 200 of them are slower than the quantile 99 %.
+const TIMED: f64 = 20_000.0;
+/// A client's share of a warm-up, besides the first second: on a busy machine, a server takes so long to begin with a
+/// client.
+const TO_CONNECT: Duration = Duration::from_millis(20);
+/// A warm-up in which no transaction ended is repeated with twice the length, up to this.
+const LONGEST_WARM_UP: Duration = Duration::from_secs(160);
 
 /// What a transaction does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +83,7 @@ pub struct Pgbench {
     pub script: Script,
     /// `shared_buffers` of the server.
     pub buffers: String,
-    /// Whether every transaction is timed, which costs some throughput.
+    /// Whether every transaction is timed, not only some: that costs some throughput.
     pub latencies: bool,
     /// The user that the server runs as, if we are root; none: `postgres`, or else `nobody`.
     pub user: Option<String>,
@@ -94,6 +99,8 @@ struct Ready {
     programs: Programs,
     /// A server for each variant.
     servers: Vec<Server>,
+    /// What the warm-up of each place found.
+    warm: Vec<Printed>,
     doubts: Vec<String>,
     scratch: Arc<Scratch>,
 }
@@ -117,15 +124,86 @@ impl Pgbench {
     }
 }
 
-/// The rate and the mean latency in pgbench's output.
-fn figures(output: &str) -> Option<(f64, f64)> {
-    let number = |line: &str, begin: &str| -> Option<f64> {
-        line.strip_prefix(begin)?.split_ascii_whitespace().next()?.parse().ok()
-    };
-    // Before version 14, the first of two such lines was `tps = .. (including connections establishing)`.
-    let lines = || output.lines().filter(|l| !l.contains("(including"));
-    let of = |begin: &str| lines().find_map(|l| number(l, begin));
-    Some((of("tps = ")?, of("latency average = ")?))
+/// What pgbench prints of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Printed {
+    /// Transactions a second.
+    rate: f64,
+    /// Mean latency in milliseconds.
+    latency: f64,
+    /// Until all clients were connected, in milliseconds; 0 before version 14, which does not tell.
+    connect: f64,
+}
+
+impl Printed {
+    /// Reads its output; `None` if it has no rate, because no transaction ended.
+    fn of(output: &str) -> Option<Self> {
+        let number = |line: &str, begin: &str| -> Option<f64> {
+            line.strip_prefix(begin)?.split_ascii_whitespace().next()?.parse().ok()
+        };
+        // Before version 14, the first of two such lines was `tps = .. (including connections establishing)`.
+        let lines = || output.lines().filter(|l| !l.contains("(including"));
+        let of = |begin: &str| lines().find_map(|l| number(l, begin));
+        Some(Self {
+            rate: of("tps = ")?,
+            latency: of("latency average = ")?,
+            connect: of("initial connection time = ").unwrap_or(0.0),
+        })
+    }
+}
+
+impl Pgbench {
+    /// pgbench with so many clients, without the name of the database.
+    fn command(
+        &self,
+        ready: &Ready,
+        server: &Server,
+        clients: u32,
+        length: Duration,
+    ) -> Result<Command, Failed> {
+        let mut command = server.pgbench(&ready.programs, &self.locks)?;
+        command.args(["-n", "-b", self.script.name(), "-c", &clients.to_string()]);
+        command.args(["-j", &(clients as usize).min(cpus()).to_string()]);
+        // It counts in whole seconds.
+        command.args(["-T", &format!("{:.0}", length.as_secs_f64().max(1.0).ceil())]);
+        Ok(command)
+    }
+
+    /// A run that lasts until some transactions have ended.
+    fn warmed_up(
+        &self,
+        ready: &Ready,
+        server: &Server,
+        clients: u32,
+        cancel: Cancel,
+    ) -> Result<Printed, Failed> {
+        let mut length = Duration::from_secs(1) + TO_CONNECT * clients;
+        loop {
+            let mut command = self.command(ready, server, clients, length)?;
+            command.arg("postgres");
+            let Ended { stdout, stderr, .. } = program::run(command, &ready.scratch, cancel)?;
+            match Printed::of(&stdout) {
+                Some(printed) => return Ok(printed),
+                None if length >= LONGEST_WARM_UP => {
+                    return Err(no_rate(
+                        clients,
+                        length.as_secs_f64(),
+                        &last_words(&stdout, &stderr),
+                    ));
+                }
+                None => length *= 2,
+            }
+        }
+    }
+}
+
+fn no_rate(clients: u32, seconds: f64, said: &str) -> Failed {
+    Failed::needs(
+        format!(
+            "pgbench printed no rate: of its {clients} clients, none had done a transaction after {seconds:.0} s; {said}"
+        ),
+        "ask for longer runs with --length, or for fewer --clients",
+    )
 }
 
 /// The lengths of transactions in the logs of a folder, in milliseconds, sorted; the logs are removed. A line is
@@ -190,7 +268,8 @@ impl Benchmark for Pgbench {
                 ));
             }
         }
-        self.ready = Some(Ready { programs, servers, doubts, scratch });
+        let warm = vec![Printed::default(); self.places().len()];
+        self.ready = Some(Ready { programs, servers, warm, doubts, scratch });
         Ok(())
     }
 
@@ -199,20 +278,26 @@ impl Benchmark for Pgbench {
             return Err(Failed::usage("it was not prepared", "prepare it first"));
         };
         let server = &ready.servers[place / self.clients.len()];
-        let clients = self.clients[place % self.clients.len()] as usize;
-        let length = if warm_up { Duration::from_secs(1) } else { self.length };
-        let mut command = server.pgbench(&ready.programs, &self.locks)?;
-        command.args(["-n", "-b", self.script.name()]);
-        command.args(["-c", &clients.to_string(), "-j", &clients.min(cpus()).to_string()]);
-        command.args(["-T", &length.as_secs().max(1).to_string()]);
-        if self.latencies && !warm_up {
-            command.args(["-l", "--log-prefix", LOG]);
+        let clients = self.clients[place % self.clients.len()];
+        if warm_up {
+            let printed = self.warmed_up(ready, server, clients, cancel)?;
+            if let Some(ready) = &mut self.ready {
+                ready.warm[place] = printed;
+            }
+            return Ok(Outcome::default());
         }
+        // pgbench's time begins before its clients are connected.
+        let warm = ready.warm[place];
+        let length = self.length + Duration::from_secs_f64(warm.connect / 1e3);
+        let mut command = self.command(ready, server, clients, length)?;
+        let transactions = warm.rate * self.length.as_secs_f64();
+        let timed = if self.latencies { 1.0 } else { (TIMED / transactions.max(TIMED)).max(1e-4) };
+        command.args(["-l", "--log-prefix", LOG, &format!("--sampling-rate={timed:.4}")]);
         command.arg("postgres");
-        let output = program::run(command, &ready.scratch, cancel)?.stdout;
-        let Some((rate, latency)) = figures(&output) else {
-            let cause = "pgbench printed no rate";
-            return Err(Failed::needs(cause, "run pgbench by hand to see what it prints"));
+        let Ended { stdout: output, stderr, .. } = program::run(command, &ready.scratch, cancel)?;
+        let Some(Printed { rate, latency, .. }) = Printed::of(&output) else {
+            let length = length.as_secs_f64();
+            return Err(no_rate(clients, length, &last_words(&output, &stderr)));
         };
         let outcome = Outcome { output, ..Outcome::default() };
         let mut outcome = outcome.with(&RATE, rate).with(&LATENCY, latency);
@@ -220,8 +305,8 @@ impl Benchmark for Pgbench {
         // The smallest length that so many transactions do not exceed.
         let quantile =
             |q: f64| lengths.get(((lengths.len() as f64 * q).ceil() as usize).max(1) - 1);
-        for (metric, length) in
-            [(&P50, quantile(0.5)), (&P99, quantile(0.99)), (&LONGEST, lengths.last())]
+        let longest = lengths.last().filter(|_| timed >= 1.0);
+        for (metric, length) in [(&P50, quantile(0.5)), (&P99, quantile(0.99)), (&LONGEST, longest)]
         {
             if let Some(length) = length {
                 outcome = outcome.with(metric, *length);
@@ -243,11 +328,12 @@ mod tests {
     fn output_of_old_and_new_versions() {
         let new = "number of failed transactions: 0 (0.000%)\nlatency average = 0.079 ms\n\
                    initial connection time = 3.211 ms\ntps = 12659.123456 (without initial connection time)\n";
-        assert_eq!(figures(new), Some((12_659.123_456, 0.079)));
+        let of = |rate, latency, connect| Some(Printed { rate, latency, connect });
+        assert_eq!(Printed::of(new), of(12_659.123_456, 0.079, 3.211));
         let old = "latency average = 0.231 ms\ntps = 4321.0 (including connections establishing)\n\
                    tps = 4330.5 (excluding connections establishing)\n";
-        assert_eq!(figures(old), Some((4330.5, 0.231)));
-        assert_eq!(figures("connection to server failed\n"), None);
+        assert_eq!(Printed::of(old), of(4330.5, 0.231, 0.0));
+        assert_eq!(Printed::of("connection to server failed\n"), None);
     }
 
     #[test]
@@ -268,7 +354,8 @@ mod tests {
             return;
         }
         let parent = tempfile::Builder::new().permissions(open()).tempdir().unwrap();
-        let clients = if overspin_testing::deep() { vec![1, 2] } else { vec![2] };
+        // So many clients take longer than a second to connect.
+        let clients = if overspin_testing::deep() { vec![1, 2, 300] } else { vec![150] };
         let mut pgbench = Pgbench::new(clients.clone(), Duration::from_secs(1));
         pgbench.scratch = Some(parent.path().into());
         pgbench.latencies = true;

@@ -229,8 +229,9 @@ impl Server {
                 return Ok(self);
             }
             if began.elapsed() > PATIENCE {
-                let said = self.process.texts()[1].clone();
-                let cause = format!("the server did not answer within a minute; it said:\n{said}");
+                let [stdout, stderr] = self.process.texts();
+                let said = program::last_words(&stdout, &stderr);
+                let cause = format!("the server did not answer within a minute; {said}");
                 return Err(Failed::needs(cause, "free some memory, or ask for smaller --buffers"));
             }
             std::thread::sleep(Duration::from_millis(100));

@@ -21,6 +21,19 @@ pub(crate) static UTILIZATION_TOTAL: Metric =
 pub(crate) static LATE_MAX: Metric =
     Metric::new("late-max", "ms", "how late the latest item of all began after it was due");
 
+/// `late-max-later` of a set of workers.
+pub(crate) static LATE_MAX_LATER: Metric =
+    Metric::new("late-max-later", "ms", "the same without the first second");
+/// `fair` of a set of workers.
+pub(crate) static FAIR: Metric = Metric::new(
+    "fair",
+    "",
+    "CPU time over the fair share, for each worker; only beside a run of each worker alone",
+);
+/// `of-alone` of a set of workers.
+pub(crate) static OF_ALONE: Metric =
+    Metric::new("of-alone", "", "throughput over that of a worker alone, for each worker");
+
 /// `deadlines` of a worker.
 pub(crate) static DEADLINES: Metric =
     Metric::new("deadlines", "", "items with a deadline; only workers that have deadlines");
@@ -47,7 +60,17 @@ pub static OF_FILE: [Table; 2] = [
     Table {
         heading: "A set of workers",
         places: "The place is the run's label and the number of the set: `A 2 + B 2.1`.",
-        metrics: || vec![&TOTAL, &DEVIATION, &UTILIZATION_TOTAL, &LATE_MAX],
+        metrics: || {
+            vec![
+                &TOTAL,
+                &DEVIATION,
+                &UTILIZATION_TOTAL,
+                &LATE_MAX,
+                &LATE_MAX_LATER,
+                &FAIR,
+                &OF_ALONE,
+            ]
+        },
     },
     Table {
         heading: "A worker",

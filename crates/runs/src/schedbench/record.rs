@@ -2,6 +2,7 @@
 
 use crate::record::{Kind, Record, Run, next_number};
 use crate::schedbench::metrics as metric;
+use crate::schedbench::summary::fair_workers;
 use crate::schedbench::{BenchFile, Origin, RunSummary, summarize};
 
 /// The record of the complete runs of `file`; `name` is the file's name.
@@ -27,14 +28,14 @@ pub fn record(file: &BenchFile, name: &str) -> Record {
         }
     }
     for run in &all {
-        of_run(&mut record, run);
+        of_run(&mut record, run, &all);
     }
     record
 }
 
 /// A place is the run's label, then a set of workers, then a worker in schedbench's numbering: `A 2 + B
 /// 2.1:0`. The samples of a worker are its reports, in order.
-fn of_run(record: &mut Record, run: &RunSummary) {
+fn of_run(record: &mut Record, run: &RunSummary, all: &[RunSummary]) {
     let number = next_number(&record.runs);
     record.runs.push(Run {
         number,
@@ -42,12 +43,19 @@ fn of_run(record: &mut Record, run: &RunSummary) {
         seed: run.origin.as_ref().map(|o| o.seed),
         ..Run::default()
     });
+    let fair = fair_workers(run, all);
     for (i, set) in run.sets.iter().enumerate() {
         let place = format!("{}.{i}", run.label);
         record.push(number, &place, &metric::TOTAL, set.throughput.total);
         record.push(number, &place, &metric::DEVIATION, set.throughput.stddev);
         record.push(number, &place, &metric::UTILIZATION_TOTAL, set.utilization.total);
         record.push(number, &place, &metric::LATE_MAX, set.max_delta_ms);
+        let later = set.max_delta_later_ms.unwrap_or(f64::NAN);
+        record.push(number, &place, &metric::LATE_MAX_LATER, later);
+        for worker in fair.iter().flat_map(|sets| &sets[i]) {
+            record.push(number, &place, &metric::FAIR, worker.of_share);
+            record.push(number, &place, &metric::OF_ALONE, worker.of_alone);
+        }
         for w in &set.workers {
             let place = format!("{}.{}:{}", run.label, w.set, w.id);
             if w.deadlines > 0 {

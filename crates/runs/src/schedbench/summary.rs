@@ -105,6 +105,8 @@ pub struct SetSummary {
     pub utilization: Spread,
     /// Largest lateness of an item, in milliseconds.
     pub max_delta_ms: f64,
+    /// The same without the first second; `None` if there is no later one.
+    pub max_delta_later_ms: Option<f64>,
     /// Its workers.
     pub workers: Vec<WorkerSummary>,
 }
@@ -149,6 +151,11 @@ pub fn summarize(run: &Run) -> Option<RunSummary> {
             throughput: spread(|w| w.throughput, |w| w.throughput),
             utilization: spread(|w| w.utilization, |w| w.utilization),
             max_delta_ms: summaries.iter().map(|w| w.max_delta_ms).fold(0.0, f64::max),
+            max_delta_later_ms: summaries
+                .iter()
+                .flat_map(|w| w.windows.iter().skip(1))
+                .map(|window| window.max_delta_ms)
+                .reduce(f64::max),
             workers: summaries,
         }
     });
@@ -216,6 +223,24 @@ pub struct Fairness {
 /// share the rest equally. A worker wants what it used alone.
 #[must_use]
 pub fn fairness(run: &RunSummary, all: &[RunSummary]) -> Option<Vec<Fairness>> {
+    let of_set = |workers: Vec<FairWorker>| Fairness {
+        objective: Range::of(workers.iter().map(|w| w.of_share)),
+        degradation: Range::of(workers.iter().map(|w| w.of_alone)),
+    };
+    Some(fair_workers(run, all)?.into_iter().map(of_set).collect())
+}
+
+/// What a worker got beside others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FairWorker {
+    /// CPU time over its fair share.
+    pub(super) of_share: f64,
+    /// Throughput over throughput when alone.
+    pub(super) of_alone: f64,
+}
+
+/// What [`fairness`] sums up, for each worker of each set.
+pub(super) fn fair_workers(run: &RunSummary, all: &[RunSummary]) -> Option<Vec<Vec<FairWorker>>> {
     let cpus = run.cpus? as f64;
     let alone = |args: &str| {
         all.iter()
@@ -235,10 +260,11 @@ pub fn fairness(run: &RunSummary, all: &[RunSummary]) -> Option<Vec<Fairness>> {
     let level = max_min_level(&wants, cpus);
     let fairness = run.sets.iter().zip(&baselines).map(|(set, baseline)| {
         let share = baseline.utilization.min(level);
-        Fairness {
-            objective: Range::of(set.workers.iter().map(|w| w.utilization / share)),
-            degradation: Range::of(set.workers.iter().map(|w| w.throughput / baseline.throughput)),
-        }
+        let of = |w: &WorkerSummary| FairWorker {
+            of_share: w.utilization / share,
+            of_alone: w.throughput / baseline.throughput,
+        };
+        set.workers.iter().map(of).collect()
     });
     Some(fairness.collect())
 }
