@@ -7,6 +7,7 @@ use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::show::{self, Outputs};
 use crate::world::{self, XEN};
+use overspin_real::scratch::Scratch;
 use overspin_runs::schedbench::{self, BenchFile, Origin, XenCpus, XenHost};
 use overspin_xl::{Images, Xl, XlError};
 use std::path::{Path, PathBuf};
@@ -76,8 +77,9 @@ pub(crate) fn say(global: &Global, text: &str) {
     }
 }
 
-pub(crate) fn temporary() -> Result<tempfile::TempDir, Failure> {
-    tempfile::tempdir().map_err(|e| {
+/// A folder for temporary files, which does not outlive this process, however that ends.
+pub(crate) fn temporary() -> Result<Scratch, Failure> {
+    Scratch::new(None).map_err(|e| {
         let remedy = "free some space there, or set TMPDIR to another folder";
         Failure::environment(format!("no folder for temporary files: {e}"), remedy)
     })

@@ -157,6 +157,7 @@ fn make(
         machine,
         jobs,
         folder,
+        &|qemu| temporary.guard(qemu).map_err(|e| e.to_string()),
         &mut |message| match message {
             Message::Up { xen } => host.xen = xen,
             Message::Step { job, step } => say(global, &format!("{}: {step}", name(job))),

@@ -1,10 +1,11 @@
 //! `schedbench run --world xen` on a host that a script stands for, and what is refused without Xen.
 
 use crate::{json, overspin};
-use overspin_testing::{Ended, Program, root};
+use overspin_testing::{Ended, Program, root, signal, until};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 const PLAN: &str = r#"{ "Input": { "SimpleMatrix": { "Schedulers": ["credit2"], "Workers": ["P001"] } },
   "RunConfig": { "Pool": "bench", "Cpus": [1] } }"#;
@@ -100,4 +101,64 @@ fn what_does_not_fit_is_wrong_usage() {
     );
     overspin.write("my.bench", overspin.read("my.bench").replace("credit2", "eevdf"));
     refused(&run, &["Xen has no scheduler `eevdf`", "my.bench"]);
+}
+
+/// Stands for the loader of the packages, which starts every program of them. The emulator, the last one, goes on for ever.
+const LOADER: &str = r#"#!/bin/sh
+case "$*" in
+    *--list*) ;;
+    *--version) echo "QEMU emulator version 7.2.0" ;;
+    *)
+        echo '{"up":{"xen":"4.17.7"}}'
+        echo $$ > "$OVERSPIN_TEST_CALLS.part" && mv "$OVERSPIN_TEST_CALLS.part" "$OVERSPIN_TEST_CALLS"
+        exec sleep 1000 ;;
+esac
+"#;
+/// An empty file, packed with gzip.
+const EMPTY_GZ: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";
+
+/// Packages of emulated Xen in the cache of this folder, which do nothing.
+fn packages(cache: &Path) {
+    let root = cache.join("overspin/xen/root");
+    let write = |path: &str, content: &[u8]| {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    write("boot/xen-4.17-amd64.gz", EMPTY_GZ);
+    write("boot/vmlinuz-6.1.0", b"kernel");
+    write("usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2", LOADER.as_bytes());
+    write("usr/lib/modules/6.1.0/kernel/drivers/xen/xen-privcmd.ko", b"module");
+    for program in ["xl", "xenstored", "xen-init-dom0", "xenconsoled", "xenconsole"] {
+        write(&format!("usr/lib/xen-4.17/bin/{program}"), b"program");
+    }
+    write("../packages.txt", b"");
+}
+
+#[test]
+fn a_signal_leaves_neither_an_emulator_nor_a_folder() {
+    let overspin = planned();
+    packages(overspin.dir());
+    let temporary = overspin.path("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let calls = overspin.path("calls");
+    for (name, code) in [("INT", Some(130)), ("TERM", None), ("KILL", None)] {
+        let mut command = overspin.command(&["xen-emulated", "my.bench"]);
+        command.env("XDG_CACHE_HOME", overspin.dir()).env("TMPDIR", &temporary);
+        command.env("OVERSPIN_TEST_CALLS", &calls);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        until("the emulator runs", || calls.exists());
+        let emulator = fs::read_to_string(&calls).unwrap();
+        fs::remove_file(&calls).unwrap();
+        assert!(fs::read_dir(&temporary).unwrap().count() > 0, "it has a folder");
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), code, "{name}");
+        until("nothing is left", || {
+            let status = fs::read_to_string(format!("/proc/{}/status", emulator.trim()));
+            // Who has ended and is not waited for yet is a zombie.
+            let lives = status.is_ok_and(|status| !status.contains("State:\tZ"));
+            !lives && fs::read_dir(&temporary).unwrap().count() == 0
+        });
+    }
 }

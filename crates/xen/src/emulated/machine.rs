@@ -8,7 +8,7 @@ use overspin_xl::{Job, Message};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -49,8 +49,12 @@ pub struct Machine {
     pub scheduler: String,
 }
 
+/// What a command gets before it is started; an error is in words.
+pub type Guard<'a> = &'a dyn Fn(&mut Command) -> Result<(), String>;
+
 /// Boots the machine and makes the runs, whose pools have the pCPUs from 1 on. `hear` is told of each message. Stops
-/// early if `stop` says so. Files, Xen's console among them, go into `folder`.
+/// early if `stop` says so. Files, Xen's console among them, go into `folder`. `guard` sees the emulator's command before
+/// it is started, and may add what ends the emulator if this process is killed.
 ///
 /// # Errors
 /// If the machine cannot be started, or stops before its end.
@@ -58,10 +62,11 @@ pub fn run(
     machine: &Machine,
     jobs: &[Job],
     folder: &Path,
+    guard: Guard<'_>,
     hear: &mut dyn FnMut(Message),
     stop: &dyn Fn() -> bool,
 ) -> Result<(), EmulatedError> {
-    let mut qemu = Qemu(start(machine, jobs, folder)?);
+    let mut qemu = Qemu(start(machine, jobs, folder, guard)?);
     let (to, heard) = channel();
     if let Some(output) = qemu.0.stdout.take() {
         thread::spawn(move || {
@@ -103,7 +108,12 @@ impl Drop for Qemu {
     }
 }
 
-fn start(machine: &Machine, jobs: &[Job], folder: &Path) -> Result<Child, EmulatedError> {
+fn start(
+    machine: &Machine,
+    jobs: &[Job],
+    folder: &Path,
+    guard: Guard<'_>,
+) -> Result<Child, EmulatedError> {
     let write = |name: &str, data: &[u8]| {
         let path = folder.join(name);
         fs::write(&path, data).map_err(|cause| file(&path, cause))
@@ -151,8 +161,7 @@ fn start(machine: &Machine, jobs: &[Job], folder: &Path) -> Result<Child, Emulat
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    qemu.spawn().map_err(|e| EmulatedError::Program {
-        command: "qemu-system-x86_64".into(),
-        said: e.to_string(),
-    })
+    let failed = |said| EmulatedError::Program { command: "qemu-system-x86_64".into(), said };
+    guard(&mut qemu).map_err(failed)?;
+    qemu.spawn().map_err(|e| failed(e.to_string()))
 }

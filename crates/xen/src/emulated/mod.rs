@@ -8,7 +8,7 @@ mod machine;
 mod packages;
 mod unpacked;
 
-pub use machine::{Clock, Machine, run};
+pub use machine::{Clock, Guard, Machine, run};
 pub use packages::{Cache, Fetched};
 pub use unpacked::Unpacked;
 

@@ -44,6 +44,7 @@ fn two_hogs_share_a_pcpu_under_each_scheduler() {
         &machine,
         &jobs,
         folder.path(),
+        &|_| Ok(()),
         &mut |message| match message {
             Message::Done { job, reports } => _ = done.insert(job, reports),
             Message::Failed { job, message } => failed.push((job, message)),
