@@ -1,11 +1,12 @@
 //! Tells the program how it is built: from which revision of its sources, if these are in a git repository, and with which
-//! profile. Results carry both.
+//! profile. Results carry both. And where the library of `overspin exec` was built.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
     println!("cargo::rustc-env=OVERSPIN_PROFILE={}", profile());
+    println!("cargo::rustc-env=OVERSPIN_LIBRARIES={}", folder().join("deps").display());
     let git = |args: &[&str]| {
         let output = Command::new("git").args(args).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
@@ -26,12 +27,16 @@ fn main() {
     println!("cargo::rustc-env=OVERSPIN_REVISION={revision}{mark}");
 }
 
-/// The name of the profile. Cargo's `PROFILE` says only whether it is one for debugging; the profile's own folder has its
-/// name, and holds this script's output as `build/PACKAGE/out`.
+/// The profile's own folder, which holds this script's output as `build/PACKAGE/out`, and in `deps` the shared libraries of
+/// the crates that are compiled.
+fn folder() -> PathBuf {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    out.ancestors().nth(3).map(Path::to_owned).unwrap_or_default()
+}
+
+/// The name of the profile. Cargo's `PROFILE` says only whether it is one for debugging; the folder has its name.
 fn profile() -> String {
-    let out = std::env::var("OUT_DIR").unwrap_or_default();
-    let folder = Path::new(&out).ancestors().nth(3).and_then(Path::file_name);
-    match folder.and_then(|name| name.to_str()) {
+    match folder().file_name().and_then(|name| name.to_str()) {
         Some("debug") => "dev".into(),
         Some(name) => name.into(),
         None => "unknown".into(),

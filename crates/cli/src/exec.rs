@@ -3,18 +3,24 @@
 use crate::catalog::unknown_lock;
 use crate::failure::{Failure, Verdict};
 use clap::Args;
+use overspin_native::preload as loading;
 use overspin_real::preload::before_others;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[derive(Debug, Args)]
 #[command(
-    after_long_help = "It becomes the program, and so ends as the program ends. If the program cannot be started:
+    after_long_help = "It becomes the program, and so ends as the program ends. A program that the loader gives no
+library (linked statically, set-user-ID, with capabilities) runs with its own mutexes, after a
+warning. If the program cannot be started:
 
 Exit codes:
   2  wrong usage or input, or no such program
@@ -56,11 +62,28 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
     } else {
         command.env_remove("OVERSPIN_STATS");
     }
-    match &args.record {
-        Some(file) => command.env("OVERSPIN_RECORD", request(file)?),
+    let obstacle = warned(program, lock);
+    let recording = match &args.record {
+        Some(file) => Some(Recording::begin(file, program, obstacle)?),
+        None => None,
+    };
+    match &recording {
+        Some(recording) => command.env("OVERSPIN_RECORD", recording.request()),
         None => command.env_remove("OVERSPIN_RECORD"),
     };
+    // Without it, each process tells for itself what there is to tell.
+    let shared = share(recording.as_ref()).ok();
+    match &shared {
+        Some(file) => {
+            let run = format!("{}:{}", std::process::id(), file.as_raw_fd());
+            command.env(loading::RUN, run)
+        }
+        None => command.env_remove(loading::RUN),
+    };
     let error = command.exec();
+    if let Some(recording) = recording {
+        recording.discard();
+    }
     let cause = format!("cannot run {}: {error}", program.display());
     Err(match error.kind() {
         ErrorKind::NotFound => Failure::usage(cause, "give its path, or put its folder into PATH"),
@@ -69,26 +92,100 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
     })
 }
 
-/// The request for a recording: the process that this one becomes, and the file, which is made now. So no program runs in
-/// vain for a wrong path.
-fn request(file: &Path) -> Result<OsString, Failure> {
-    let made = File::create(file).and_then(|_| std::path::absolute(file));
-    let absolute = made.map_err(|e| {
-        let cause = format!("cannot write `{}`: {e}", file.display());
-        Failure::environment(cause, "name a file in a folder in which you may write")
-    })?;
-    let mut request = OsString::from(format!("{}:", std::process::id()));
-    request.push(absolute);
-    Ok(request)
+/// Says it if the program will run without the library, and why.
+fn warned(program: &OsStr, lock: &str) -> Option<loading::Obstacle> {
+    let folders = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let file = loading::find_program(program, folders.as_bytes())?;
+    let obstacle = loading::obstacle(file.path(), folders.as_bytes())?;
+    let mut head = [0; 2];
+    let is_script = File::open(file.path())
+        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head))
+        .is_ok_and(|()| head == *b"#!");
+    let its = if is_script { "its interpreter" } else { "it" };
+    eprintln!(
+        "warning: {} runs without `{lock}`: {its} {}\n help: {}",
+        program.display(),
+        obstacle.what(),
+        obstacle.remedy()
+    );
+    Some(obstacle)
 }
 
-/// The file in `OVERSPIN_PRELOAD`, or else the library beside this command, in `../lib` or in `../dist`. The last is
-/// where cargo puts it for a command in `target/release`.
+/// The memory in which the processes of the run tell each other what happens.
+fn share(recording: Option<&Recording>) -> std::io::Result<OwnedFd> {
+    let mut header = [loading::MAGIC, 0, 0, 0];
+    if let Some(recording) = recording {
+        let about = File::from(recording.open.try_clone()?).metadata()?;
+        let number = u64::try_from(recording.open.as_raw_fd()).unwrap_or_default();
+        header[1..].copy_from_slice(&[about.dev(), about.ino(), number]);
+    }
+    loading::shared(&header)
+}
+
+/// The file of a recording, which is opened now: no program runs in vain for a wrong path, and one that changes its user or its
+/// root still writes.
+struct Recording {
+    path: PathBuf,
+    open: OwnedFd,
+    /// It holds nothing but the note that a recording begins.
+    is_new: bool,
+}
+
+impl Recording {
+    fn begin(
+        file: &Path,
+        program: &OsStr,
+        obstacle: Option<loading::Obstacle>,
+    ) -> Result<Self, Failure> {
+        let made = || {
+            let mut opened =
+                File::options().read(true).write(true).create(true).truncate(false).open(file)?;
+            let about = opened.metadata()?;
+            // A recording of an earlier run stays until the new one is there.
+            let is_new = about.is_file() && about.len() == 0;
+            if is_new {
+                let note = serde_json::json!({
+                    "schema": "overspin-recording-begun/1", "state": "begins", "process": std::process::id(),
+                    "program": program.to_string_lossy(), "obstacle": obstacle.map(loading::Obstacle::what),
+                });
+                // With this beginning the library knows the note, whatever order of keys is chosen here.
+                let note = note.to_string().replacen("{\"schema\":", "{ \"schema\": ", 1);
+                writeln!(opened, "{note}")?;
+            } else if about.is_file() {
+                eprintln!("{} keeps its recording until the program has ended", file.display());
+            }
+            // What a link leads to is what is replaced at the end; a pipe is not.
+            let path = match about.is_file() {
+                true => file.canonicalize()?,
+                false => std::path::absolute(file)?,
+            };
+            Ok(Self { path, open: loading::inherited(&opened)?, is_new })
+        };
+        made().map_err(|e: std::io::Error| {
+            let cause = format!("cannot write `{}`: {e}", file.display());
+            Failure::environment(cause, "name a file in a folder in which you may write")
+        })
+    }
+
+    /// The process that this one becomes, and the file.
+    fn request(&self) -> OsString {
+        let mut request = OsString::from(format!("{}:", std::process::id()));
+        request.push(&self.path);
+        request
+    }
+
+    /// No program has begun.
+    fn discard(self) {
+        if self.is_new {
+            // A file that stays says that a recording has begun.
+            let _ = fs::remove_file(self.path);
+        }
+    }
+}
+
+/// The file in `OVERSPIN_PRELOAD`, or else the library beside this command, in `../lib`, or where cargo has built it together
+/// with this command.
 pub(crate) fn find_library() -> Result<PathBuf, Failure> {
-    let remedy = format!(
-        "build it with `cargo build --profile dist -p overspin-preload`; a command in target/ finds it then. For any \
-         other command, put {LIBRARY} beside it or into ../lib relative to it, or set OVERSPIN_PRELOAD to the file"
-    );
     let (found, tried) = match env::var_os("OVERSPIN_PRELOAD") {
         Some(file) => (existing(Path::new(&file)), format!("OVERSPIN_PRELOAD, {}", file.display())),
         None => {
@@ -100,13 +197,21 @@ pub(crate) fn find_library() -> Result<PathBuf, Failure> {
             })?;
             let beside = command.with_file_name(LIBRARY);
             let above = command.parent().and_then(Path::parent);
-            let in_sibling = |name| existing(&above?.join(name).join(LIBRARY));
-            let found = existing(&beside).or_else(|| in_sibling("lib"));
-            (found.or_else(|| in_sibling("dist")), beside.display().to_string())
+            let in_lib = || existing(&above?.join("lib").join(LIBRARY));
+            let built = || existing(&Path::new(env!("OVERSPIN_LIBRARIES")).join(LIBRARY));
+            let found = existing(&beside).or_else(in_lib).or_else(built);
+            (found, beside.display().to_string())
         }
     };
     let Some(library) = found else {
-        return Err(Failure::environment(format!("there is no preload library ({tried})"), remedy));
+        return Err(Failure::environment(
+            format!("there is no preload library ({tried})"),
+            format!(
+                "the package has {LIBRARY}, and so has a build: {}. Put it beside this command or into ../lib relative \
+                 to it, or set OVERSPIN_PRELOAD to the file",
+                env!("OVERSPIN_LIBRARIES")
+            ),
+        ));
     };
     // The loader takes both for the end of a name, and cannot quote them.
     let splits = |byte: &u8| b": \t\n".contains(byte);

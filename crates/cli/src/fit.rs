@@ -6,7 +6,7 @@ use crate::show::Outputs;
 use clap::Args;
 use overspin_lab::fit::{self, Failed};
 use overspin_runs::record;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 #[command(after_long_help = EXIT_CODES)]
@@ -16,7 +16,7 @@ pub(crate) struct FitArgs {
     /// Scenario to write, with `[[vary]]` tables as comments (`-`: standard output)
     #[arg(long, short, value_name = "SCENARIO.toml")]
     output: Option<PathBuf>,
-    /// Number of the mutex in the list, from 0, instead of the one whose sections and waits took most time
+    /// Number of the mutex in the list, from 0, instead of the one that threads waited for longest
     #[arg(long, value_name = "NUMBER")]
     mutex: Option<usize>,
     /// Locks to try
@@ -27,8 +27,10 @@ pub(crate) struct FitArgs {
 pub(crate) fn fit(args: &FitArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.output.as_ref()])?;
     let name = args.file.display().to_string();
-    let text = record::read_text(&args.file)?;
-    let recording = fit::read(&name, &text)?;
+    let others = fit::others(&args.file);
+    let text = record::read_text(&args.file)
+        .map_err(|error| missing(&args.file, &others).unwrap_or_else(|| error.into()))?;
+    let recording = fit::read(&name, &text, &others)?;
     let number = args.mutex.unwrap_or_else(|| recording.hottest());
     let Some(mutex) = recording.mutexes.get(number) else {
         let cause = format!("{name}: there is no mutex {number}");
@@ -40,9 +42,19 @@ pub(crate) fn fit(args: &FitArgs, global: &Global) -> Result<Verdict, Failure> {
         file.finish_with(&fitted.text)?;
     }
     let report = fit::report(&name, &recording, number, &fitted, &args.locks);
-    outputs.report(&report.map_err(|failed| match failed {
+    let report = report.map_err(|failed| match failed {
         Failed::Scenario(error) => error.into(),
         Failed::Refused(cause) => Failure::refused(&name, &cause),
-    })?)?;
-    Ok(Verdict::Fine)
+    })?;
+    outputs.report(&report.blocks)?;
+    Ok(if report.agrees { Verdict::Fine } else { Verdict::Finding })
+}
+
+/// The failure if there is no such file, but other processes have recorded.
+fn missing(file: &Path, others: &[String]) -> Option<Failure> {
+    let first = others.first().filter(|_| !file.exists())?;
+    let cause = format!("there is no {}: the first process recorded nothing", file.display());
+    let remedy =
+        format!("take a recording of another process, such as {first}: there are {}", others.len());
+    Some(Failure::usage(cause, remedy))
 }

@@ -37,6 +37,8 @@ mod identity;
 pub mod measure;
 mod mutex;
 mod named;
+#[doc(hidden)]
+pub mod preload;
 mod raw;
 mod rwlock;
 mod sightings;

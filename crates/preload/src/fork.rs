@@ -16,7 +16,7 @@
 
 use overspin_native::forget_other_threads;
 
-use crate::{arena, bypass, shards, waiters};
+use crate::{arena, bypass, shards, tally, waiters};
 
 /// Registers the functions below as fork handlers of the C library. Returns false if there is no memory for that.
 pub(crate) fn watch() -> bool {
@@ -42,6 +42,7 @@ extern "C" fn after_in_child() {
     forget_other_threads();
     bypass::forget_other_threads();
     waiters::forget_other_threads();
+    tally::begin_anew();
     shards::open();
     shards::renew_locks();
 }

@@ -6,6 +6,7 @@
 //! | `OVERSPIN_LOCK` | name of the lock; without it the library does nothing |
 //! | `OVERSPIN_STATS` | `1`: statistics on standard error when the program ends |
 //! | `OVERSPIN_RECORD` | `PROCESS:FILE`: a recording of all mutexes, written when the program ends |
+//! | `OVERSPIN_RUN` | `PROCESS:NUMBER`: what all processes of `overspin exec` share, see `tally.rs` |
 //!
 //! **Construction.** The C library's mutex stays in place, and the lock stands in front of it. An acquisition takes
 //! the lock, then the mutex; a release releases the mutex, then the lock. A thread that comes through the lock finds
@@ -49,12 +50,16 @@
 //! | `mutex.rs`, `condition.rs`, `real.rs` | the C library's mutex and condition variable, and its functions |
 //! | `arena.rs`, `fork_lock.rs`, `system.rs` | other memory, a lock for own data, and system calls that the program does not notice |
 //! | `ledger.rs`, `stats.rs`, `record.rs` | accounts of mutexes: statistics, and the recordings of `overspin exec --record` |
+//! | `place.rs` | addresses of code, as users can look them up |
+//! | `tally.rs`, `becoming.rs`, `ending.rs` | what all processes of a run tell the user; programs without this library; the end |
 
 mod abi;
 mod arena;
+mod becoming;
 mod by_address;
 mod bypass;
 mod condition;
+mod ending;
 mod fork;
 mod fork_lock;
 mod ledger;
@@ -62,6 +67,7 @@ mod loading;
 mod mutex;
 mod pages;
 mod passage;
+mod place;
 mod placed;
 mod policy;
 mod real;
@@ -72,6 +78,7 @@ mod slots;
 mod startup;
 mod stats;
 mod system;
+mod tally;
 mod waiters;
 mod waiting;
 mod watched;

@@ -34,7 +34,7 @@ use crate::shadow::{self, Holder, Shadow};
 use crate::shards;
 use crate::system::{KeepErrno, pause};
 use crate::waiters::Waiters;
-use crate::{real, stats};
+use crate::{real, stats, tally};
 
 /// The time that a releaser keeps the lock when a thread that sleeps on the mutex is next. It is about the time that
 /// a sleeper takes to wake up on a free CPU.
@@ -133,6 +133,7 @@ fn give_back(shadow: &Shadow, seat: &Seat) {
 /// # Safety
 /// As `pthread_mutex_lock`.
 pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
+    tally::takes();
     // SAFETY: as the caller promises, here and below.
     let real = || unsafe { real::lock(mutex) };
     // SAFETY: as above.
@@ -177,6 +178,8 @@ pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: u
 /// # Safety
 /// As `pthread_mutex_trylock`.
 pub(crate) unsafe extern "C" fn trylock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
+    tally::takes();
+    tally::takes();
     // SAFETY: as the caller promises, here and below.
     let real = || unsafe { real::trylock(mutex) };
     // SAFETY: as above.
@@ -211,6 +214,7 @@ unsafe fn timedlock_from(
     caller: usize,
     timed: impl FnOnce() -> c_int,
 ) -> c_int {
+    tally::takes();
     // SAFETY: as the caller promises, here and below.
     let Some(found) = (unsafe { HandledMutex::at(mutex) }) else { return timed() };
     if found.is_plain() {

@@ -6,7 +6,9 @@ use std::ptr;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use libc::{clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, sem_t, timespec};
+use libc::{
+    c_char, clockid_t, pid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, sem_t, timespec,
+};
 
 /// A function, looked up at its first use, which may come before this library's constructor has run.
 struct Next {
@@ -63,6 +65,11 @@ pub(crate) fn has(name: &CStr) -> bool {
 pub(crate) fn dlopen() -> *mut c_void {
     static NEXT: Next = Next::new(c"dlopen", None);
     NEXT.get()
+}
+
+/// Looks up the functions that start programs.
+pub(crate) fn find_exec() {
+    EXEC.iter().for_each(|next| _ = next.get());
 }
 
 /// The version in which condition variables got their present form. Machines other than x86-64 have never
@@ -127,4 +134,43 @@ functions! {
     "C-unwind" fn cond_clockwait = c"pthread_cond_clockwait", None,
         (condition: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t,
          until: *const timespec);
+}
+
+/// Of the functions that start programs; all are looked up before they are called.
+static EXEC: [Next; 6] = [
+    Next::new(c"execve", None),
+    Next::new(c"execv", None),
+    Next::new(c"execvp", None),
+    Next::new(c"execvpe", None),
+    Next::new(c"posix_spawn", None),
+    Next::new(c"posix_spawnp", None),
+];
+
+macro_rules! exec_functions {
+    ($(fn $name:ident = $i:literal, ($($argument:ident: $type:ty),+);)+) => {$(
+        /// The C library's function of that name.
+        ///
+        /// # Safety
+        /// As the C function.
+        pub(crate) unsafe fn $name($($argument: $type),+) -> c_int {
+            type Function = unsafe extern "C" fn($($type),+) -> c_int;
+            // SAFETY: the C library's function of that name has this type.
+            let function = unsafe { transmute::<*mut c_void, Function>(EXEC[$i].get()) };
+            // SAFETY: as the caller promises.
+            unsafe { function($($argument),+) }
+        }
+    )+};
+}
+
+type Strings = *const *const c_char;
+
+exec_functions! {
+    fn execve = 0, (file: *const c_char, arguments: Strings, environment: Strings);
+    fn execv = 1, (file: *const c_char, arguments: Strings);
+    fn execvp = 2, (file: *const c_char, arguments: Strings);
+    fn execvpe = 3, (file: *const c_char, arguments: Strings, environment: Strings);
+    fn posix_spawn = 4, (child: *mut pid_t, file: *const c_char, actions: *const c_void, attributes: *const c_void,
+        arguments: Strings, environment: Strings);
+    fn posix_spawnp = 5, (child: *mut pid_t, file: *const c_char, actions: *const c_void, attributes: *const c_void,
+        arguments: Strings, environment: Strings);
 }

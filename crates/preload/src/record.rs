@@ -4,31 +4,31 @@
 //! lock inside. Without a request there is not an instruction more than without this file. What goes past the lock is not
 //! recorded: acquisitions with a time limit that have to wait.
 //!
-//! The holder of the lock writes the record, with plain loads and stores of atomics. A mutex takes some 2 KiB, and 1 KiB for
+//! The holder of the lock writes the record, with plain loads and stores of atomics. A mutex takes some 5 KiB, and 1 KiB for
 //! each half of a power of two in which it has durations of a kind.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Write as _};
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::process;
-use std::ptr;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::{env, process, ptr};
 
 use overspin_histogram::{BUCKETS, bucket, lower_end};
 use overspin_native::try_thread_id;
 
+use crate::place::{Place, build_ids};
 use crate::placed::{Kind, Operation};
 use crate::shadow::Shadow;
-use crate::stats::Place;
 use crate::system::say;
-use crate::{arena, ledger};
+use crate::{arena, ledger, tally};
 
 /// Buckets that get their memory together: half a power of two. Most locks use few of them.
 const TOGETHER: usize = 64;
@@ -36,38 +36,160 @@ const TOGETHER: usize = 64;
 const WORDS: usize = 16;
 /// Mutexes of which a thread remembers when it released them. A program that takes more in turn loses some times
 /// outside.
-const REMEMBERED: usize = 16;
+const REMEMBERED: usize = 64;
 
 /// The request, and when it began.
 struct Request {
-    file: OsString,
+    /// Of the process `first`; others have names of their own.
+    file: PathBuf,
+    first: u32,
     began: u64,
+    /// CPU time of the process before: that of the command, or of a program that has become this one.
+    before_ns: u64,
 }
 
 static REQUEST: OnceLock<Request> = OnceLock::new();
 
+/// A thread looks at its own CPU time for its first acquisitions, and then for every so many: that takes two system calls, and
+/// a quarter of a microsecond.
+const FIRST_LOOKS: u32 = 64;
+const LOOK_EVERY: u32 = 32;
+
 thread_local! {
     /// Records whose locks this thread has released, by address, and when.
-    static LEFT: [Cell<(usize, u64)>; REMEMBERED] = const { [const { Cell::new((0, 0)) }; REMEMBERED] };
+    static LEFT: [Cell<(usize, u64, Option<Own>)>; REMEMBERED] =
+        const { [const { Cell::new((0, 0, None)) }; REMEMBERED] };
+    /// Acquisitions of this thread.
+    static ACQUIRED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What a thread has used.
+#[derive(Clone, Copy)]
+struct Own {
+    cpu_ns: u64,
+    /// How often it went to sleep.
+    sleeps: u64,
+}
+
+impl Own {
+    fn now() -> Self {
+        let mut time = MaybeUninit::<libc::timespec>::zeroed();
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: the clock exists, and the calls write what they get; zeros are legal without them.
+        let (time, usage) = unsafe {
+            libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, time.as_mut_ptr());
+            libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+            (time.assume_init(), usage.assume_init())
+        };
+        let cpu_ns = time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned();
+        Self { cpu_ns, sleeps: usage.ru_nvcsw.cast_unsigned() }
+    }
+
+    /// Whether this thread looks now.
+    fn is_due() -> bool {
+        let n = ACQUIRED.get();
+        ACQUIRED.set(n.wrapping_add(1));
+        n < FIRST_LOOKS || n.is_multiple_of(LOOK_EVERY)
+    }
+}
+
+/// Durations of which the thread's own account is known, by powers of two: how many, their sum, the CPU time in them; in how
+/// many the thread slept, and how long those were, less the CPU time in them.
+struct Looks([[AtomicU64; 5]; POWERS]);
+
+/// The last power has all longer durations: a quarter of an hour, and more.
+const POWERS: usize = 40;
+
+impl Looks {
+    const fn new() -> Self {
+        Self([const { [const { AtomicU64::new(0) }; 5] }; POWERS])
+    }
+
+    fn record(&self, ns: u64, from: Own, to: Own) {
+        let all = &self.0[(ns.checked_ilog2().unwrap_or(0) as usize).min(POWERS - 1)];
+        let cpu = to.cpu_ns.saturating_sub(from.cpu_ns).min(ns);
+        let slept = u64::from(to.sleeps > from.sleeps);
+        for (sum, by) in all.iter().zip([1, ns, cpu, slept, slept * (ns - cpu)]) {
+            add(sum, by);
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = (u64, [u64; 5])> {
+        let sums = self.0.iter().map(|sums| sums.each_ref().map(|sum| sum.load(Relaxed)));
+        sums.enumerate().filter(|(_, sums)| sums[0] > 0).map(|(i, sums)| (1 << i, sums))
+    }
+
+    fn clear(&self) {
+        self.0.iter().flatten().for_each(|sum| sum.store(0, Relaxed));
+    }
+
+    fn join(&self, other: &Self) {
+        for (mine, its) in self.0.iter().flatten().zip(other.0.iter().flatten()) {
+            add(mine, its.load(Relaxed));
+        }
+    }
+}
+
+/// The program as it was called, and its file. Later the program may have overwritten the one, and left the other's world.
+static PROGRAM: OnceLock<(String, PathBuf)> = OnceLock::new();
+
+/// The file of this process's program.
+pub(crate) fn program_file() -> &'static Path {
+    PROGRAM.get().map_or(Path::new(""), |(_, file)| file)
+}
+
+/// The name by which this process's program was called.
+pub(crate) fn program_name() -> &'static str {
+    PROGRAM.get().map_or("", |(name, _)| name)
 }
 
 /// Reads `PROCESS:FILE` from the environment. Other processes than that one, which it has started, write
 /// `FILE.PROCESS`.
 pub(crate) fn start() {
+    // The standard library may not know its arguments yet: another library's constructor may have locked a mutex.
+    let words = fs::read("/proc/self/cmdline").unwrap_or_default();
+    let name = words.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = String::from_utf8_lossy(name).into_owned();
+    let file = fs::read_link("/proc/self/exe").unwrap_or_default();
+    // It is not set yet, because this is called once.
+    let _ = PROGRAM.set((name, file));
     let Some(text) = env::var_os("OVERSPIN_RECORD") else { return };
     let bytes = text.as_bytes();
     let Some(colon) = bytes.iter().position(|byte| *byte == b':') else { return };
-    let mut file = OsString::from_vec(bytes[colon + 1..].to_vec());
-    let me = process::id().to_string();
-    if bytes[..colon] != *me.as_bytes() {
-        file.push(".");
-        file.push(me);
+    let first = str::from_utf8(&bytes[..colon]).ok().and_then(|number| number.parse().ok());
+    let Some(first) = first else { return };
+    let file = OsString::from_vec(bytes[colon + 1..].to_vec()).into();
+    let request = Request { file, first, began: now(), before_ns: process_cpu() };
+    if REQUEST.set(request).is_ok() && first == process::id() {
+        say_begun(first);
     }
-    if REQUEST.set(Request { file, began: now() }).is_ok() {
-        // SAFETY: the function lives as long as the process: the library is never unloaded. If it fails, there is no
-        // recording, which the reader of the file notices.
-        unsafe { libc::atexit(write) };
+}
+
+/// Notes in an empty file that the recording has begun. Then the file says what happened if it stays without a recording.
+fn say_begun(process: u32) {
+    let Some(mut file) = tally::tally().and_then(tally::Tally::recording) else { return };
+    // The first line is the command's, which has another state.
+    let mut text = String::new();
+    // The command has just written it.
+    let is_ours = file.rewind().is_ok()
+        && io::Read::read_to_string(&mut file, &mut text).is_ok()
+        && text.starts_with("{ \"schema\": \"overspin-recording-begun/1\"");
+    if is_ours {
+        let program = program_file().display().to_string();
+        let line = format!(
+            "{{ \"schema\": \"overspin-recording-begun/1\", \"state\": \"runs\", \"process\": {process}, \
+             \"program\": {} }}\n",
+            Quoted(&program)
+        );
+        // If it fails, the file says less.
+        let _ = overwrite(&mut file, &line);
     }
+    keep_open(file);
+}
+
+/// Leaves the file open, for the end.
+fn keep_open(file: File) {
+    let _ = std::os::fd::IntoRawFd::into_raw_fd(file);
 }
 
 /// Whether there is a request.
@@ -162,10 +284,14 @@ pub(crate) struct Record {
     last: AtomicU64,
     /// When the present holder got the lock.
     got: AtomicU64,
+    /// What the present holder had used then, if it looked: CPU time plus one, and sleeps.
+    had: [AtomicU64; 2],
     threads: [AtomicU64; WORDS],
     section: Histogram,
     wait: Histogram,
     outside: Histogram,
+    section_looks: Looks,
+    outside_looks: Looks,
 }
 
 impl Record {
@@ -182,10 +308,13 @@ impl Record {
             first: AtomicU64::new(u64::MAX),
             last: AtomicU64::new(0),
             got: AtomicU64::new(0),
+            had: [const { AtomicU64::new(0) }; 2],
             threads: [const { AtomicU64::new(0) }; WORDS],
             section: Histogram::new(),
             wait: Histogram::new(),
             outside: Histogram::new(),
+            section_looks: Looks::new(),
+            outside_looks: Looks::new(),
         }
     }
 
@@ -197,13 +326,24 @@ impl Record {
         self.wait.buckets().map(|(_, n, _)| n).sum()
     }
 
-    /// For the thread that has just got the lock, for which it asked at `asked`.
-    fn acquired(&self, asked: u64, contended: bool) {
-        let got = if contended { now() } else { asked };
+    /// For a thread that asks for the lock: what it has used, if it looked when it left.
+    fn own(&self) -> Option<Own> {
+        let me = ptr::from_ref(self).addr();
+        let (left, _, own) = LEFT.with(|left| left[place(me)].get());
+        own.filter(|_| left == me).map(|_| Own::now())
+    }
+
+    /// For the thread that has just got the lock for which it asked.
+    fn acquired(&self, Asked { came, own, asked }: Asked, contended: bool) {
+        let mut got = if contended { now() } else { asked };
         let me = ptr::from_ref(self).addr();
         let left = LEFT.with(|left| left[place(me)].get());
         if left.0 == me {
-            self.outside.record_one(asked.saturating_sub(left.1));
+            let outside = came.saturating_sub(left.1);
+            self.outside.record_one(outside);
+            if let Some((from, to)) = left.2.zip(own) {
+                self.outside_looks.record(outside, from, to);
+            }
         }
         self.wait.record_one(got - asked);
         add(&self.contended, contended.into());
@@ -214,15 +354,32 @@ impl Record {
         {
             word.store(word.load(Relaxed) | 1 << (id % 64), Relaxed);
         }
+        let had = if Own::is_due() {
+            let own = Own::now();
+            // The look belongs to no section.
+            got = now();
+            [own.cpu_ns + 1, own.sleeps]
+        } else {
+            [0, 0]
+        };
+        self.had.iter().zip(had).for_each(|(to, value)| to.store(value, Relaxed));
         self.got.store(got, Relaxed);
     }
 
     /// For the holder, which is about to release the lock.
     fn released(&self) {
-        let left = now();
-        self.section.record_one(left.saturating_sub(self.got.load(Relaxed)));
+        let mut left = now();
+        let section = left.saturating_sub(self.got.load(Relaxed));
+        self.section.record_one(section);
+        let [cpu, sleeps] = self.had.each_ref().map(|value| value.load(Relaxed));
+        let own = cpu.checked_sub(1).map(|cpu_ns| {
+            let own = Own::now();
+            self.section_looks.record(section, Own { cpu_ns, sleeps }, own);
+            left = now();
+            own
+        });
         let me = ptr::from_ref(self).addr();
-        LEFT.with(|all| all[place(me)].set((me, left)));
+        LEFT.with(|all| all[place(me)].set((me, left, own)));
     }
 
     /// Forgets everything: another mutex begins, or another process.
@@ -232,6 +389,8 @@ impl Record {
         self.last.store(0, Relaxed);
         self.threads.iter().for_each(|word| word.store(0, Relaxed));
         self.histograms().into_iter().for_each(Histogram::clear);
+        self.section_looks.clear();
+        self.outside_looks.clear();
     }
 
     /// Adds what happened at another mutex, which has ended.
@@ -239,6 +398,8 @@ impl Record {
         for (mine, its) in self.histograms().into_iter().zip(other.histograms()) {
             its.buckets().for_each(|(bucket, n, sum)| mine.record(bucket, n, sum));
         }
+        self.section_looks.join(&other.section_looks);
+        self.outside_looks.join(&other.outside_looks);
         add(&self.mutexes, other.mutexes.load(Relaxed));
         add(&self.contended, other.contended.load(Relaxed));
         self.first.store(self.first.load(Relaxed).min(other.first.load(Relaxed)), Relaxed);
@@ -311,8 +472,25 @@ fn record_of(shadow: &Shadow) -> Option<&'static Record> {
     shadow.account()?.record
 }
 
+/// A thread that asks for a lock.
+struct Asked {
+    came: u64,
+    /// What it had used, if it looks.
+    own: Option<Own>,
+    /// After the look, which belongs to no time.
+    asked: u64,
+}
+
+impl Asked {
+    fn now(shadow: &Shadow) -> Self {
+        let came = now();
+        let own = record_of(shadow).and_then(Record::own);
+        Self { came, own, asked: if own.is_some() { now() } else { came } }
+    }
+}
+
 unsafe fn lock(shadow: &Shadow) {
-    let asked = now();
+    let asked = Asked::now(shadow);
     // SAFETY: as the caller promises, here and below.
     let contended = !unsafe { inner(shadow, |kind| kind.try_lock) };
     if contended {
@@ -325,7 +503,7 @@ unsafe fn lock(shadow: &Shadow) {
 }
 
 unsafe fn try_lock(shadow: &Shadow) -> bool {
-    let asked = now();
+    let asked = Asked::now(shadow);
     // SAFETY: as the caller promises.
     let got = unsafe { inner(shadow, |kind| kind.try_lock) };
     if got && let Some(record) = record_of(shadow) {
@@ -343,20 +521,104 @@ unsafe fn unlock(shadow: &Shadow) {
 }
 
 /// Writes the file, at the end of the process.
-extern "C" fn write() {
+pub(crate) fn write() {
     let Some(request) = REQUEST.get() else { return };
-    let text = ledger::with_records(|lock, records| json(request, lock, records));
-    let Some(text) = text else { return };
-    if let Err(error) = fs::write(&request.file, text) {
-        say(format_args!("cannot write the recording {}: {error}", request.file.display()));
+    let text = ledger::with_records(|lock, records| {
+        let any = records.iter().any(|(.., record)| record.acquisitions() > 0);
+        (any || request.first == process::id()).then(|| json(request, lock, records))
+    });
+    let Some(Some(text)) = text else { return };
+    without_limit();
+    let written = match request.first == process::id() {
+        true => write_first(&request.file, &text),
+        false => write_own(&request.file, &text),
+    };
+    if let Err((file, error)) = written {
+        say(format_args!("cannot write the recording {}: {error}", file.display()));
     }
 }
 
-/// The recording: `overspin-recording/1`, which docs/fit.md describes.
-fn json(request: &Request, lock: &str, records: &[(usize, usize, &Record)]) -> String {
-    let end = now();
-    // The least of many readings, each with the reading after it.
-    let clock = (0..100).map(|_| now().abs_diff(now())).min().unwrap_or_default();
+/// The file, and why it was not written.
+type Failed = (PathBuf, io::Error);
+
+/// Writes the recording of the first process. A recording of an earlier run is replaced at once, or else stays.
+fn write_first(path: &Path, text: &str) -> Result<(), Failed> {
+    let open = tally::tally().and_then(tally::Tally::recording);
+    let is_old = match open.as_ref().map(File::metadata) {
+        Some(Ok(about)) => about.is_file() && about.len() > MOST_OF_A_NOTE,
+        _ => path.metadata().is_ok_and(|about| about.is_file() && about.len() > MOST_OF_A_NOTE),
+    };
+    if is_old && replace(path, text).is_ok() {
+        return Ok(());
+    }
+    // In another root, or as another user, only the open file is left.
+    let mut file = match open {
+        Some(file) => file,
+        None => OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(|error| (path.to_owned(), error))?,
+    };
+    overwrite(&mut file, text).map_err(|error| (path.to_owned(), error))
+}
+
+/// A file that holds more has a recording.
+const MOST_OF_A_NOTE: u64 = 4096;
+
+/// Replaces what is in a file, and cuts it only after that.
+fn overwrite(file: &mut File, text: &str) -> io::Result<()> {
+    // A pipe has no places, and no length.
+    let has_places = file.rewind().is_ok();
+    file.write_all(text.as_bytes())?;
+    if has_places { file.set_len(text.len() as u64) } else { Ok(()) }
+}
+
+/// Writes beside the file, and gives the new file its name.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}.tmp", process::id()));
+    let beside = path.with_file_name(name);
+    let mut file = File::create_new(&beside)?;
+    let done = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&beside, path));
+    if done.is_err() {
+        // The error that is told is the first one.
+        let _ = fs::remove_file(&beside);
+    }
+    done
+}
+
+/// Writes the recording of another process.
+fn write_own(path: &Path, text: &str) -> Result<(), Failed> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", process::id()));
+    let path = PathBuf::from(name);
+    fs::write(&path, text).map_err(|error| (path.clone(), error))?;
+    if let Some(tally) = tally::tally() {
+        tally.add_recorded(path.file_name().unwrap_or(OsStr::new("")));
+    }
+    Ok(())
+}
+
+/// Allows this process what the program may have forbidden it: files of any length, as far as the administrator does.
+fn without_limit() {
+    let mut limit = MaybeUninit::<libc::rlimit>::uninit();
+    // SAFETY: `limit` is written if the call returns 0. The signal then only fails the write, and the process is at its end.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_FSIZE, limit.as_mut_ptr()) == 0 {
+            let mut limit = limit.assume_init();
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit);
+        }
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+    }
+}
+
+/// CPU time of all threads of this process, in nanoseconds.
+fn process_cpu() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call writes `usage`, and zeros are legal without it.
     let usage = unsafe {
@@ -366,16 +628,32 @@ fn json(request: &Request, lock: &str, records: &[(usize, usize, &Record)]) -> S
     let ns = |time: libc::timeval| {
         time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1_000
     };
+    ns(usage.ru_utime) + ns(usage.ru_stime)
+}
+
+/// The recording: `overspin-recording/1`, which docs/fit.md describes.
+fn json(request: &Request, lock: &str, records: &[(usize, usize, &Record)]) -> String {
+    let end = now();
+    // The least of many readings, each with the reading after it.
+    let clock = (0..100).map(|_| now().abs_diff(now())).min().unwrap_or_default();
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let program = env::args_os().next().unwrap_or_default();
+    let program = program_name();
+    let callers =
+        records.iter().filter(|(.., r)| r.acquisitions() > 0).map(|(_, caller, _)| *caller);
+    let build_ids = build_ids(callers).into_iter();
+    let build_ids = build_ids.map(|(file, id)| format!("{}: \"{id}\"", Quoted(&file)));
     // Writing to a String cannot fail, here and below.
     let mut out = format!(
         "{{\n  \"schema\": \"overspin-recording/1\",\n  \"version\": \"{}\",\n  \"lock\": \"{lock}\",\n  \"program\": {},\n  \
+         \"process\": {},\n  \"file\": {},\n  \"build_ids\": {{ {} }},\n  \
          \"cpus\": {cpus},\n  \"elapsed_ns\": {},\n  \"cpu_ns\": {},\n  \"clock_ns\": {clock},\n  \"mutexes\": [",
         env!("CARGO_PKG_VERSION"),
-        Quoted(&program.to_string_lossy()),
+        Quoted(program),
+        process::id(),
+        Quoted(&program_file().display().to_string()),
+        build_ids.collect::<Vec<_>>().join(", "),
         end - request.began,
-        ns(usage.ru_utime) + ns(usage.ru_stime),
+        process_cpu().saturating_sub(request.before_ns),
     );
     let mut used: Vec<_> = records.iter().filter(|(.., r)| r.acquisitions() > 0).collect();
     used.sort_by_key(|(address, caller, r)| (u64::MAX - r.acquisitions(), *address, *caller));
@@ -401,6 +679,15 @@ fn json(request: &Request, lock: &str, records: &[(usize, usize, &Record)]) -> S
             let text = |(bucket, n, sum)| format!("[{}, {n}, {sum}]", lower_end(bucket));
             let buckets: Vec<String> = histogram.buckets().map(text).collect();
             let _ = write!(out, ",\n      \"{name}\": [{}]", buckets.join(", "));
+        }
+        for (name, looks) in
+            [("section_looks", &record.section_looks), ("outside_looks", &record.outside_looks)]
+        {
+            let text = |(least, [n, sum, cpu, slept, asleep]): (u64, [u64; 5])| {
+                format!("[{least}, {n}, {sum}, {cpu}, {slept}, {asleep}]")
+            };
+            let looks: Vec<String> = looks.all().map(text).collect();
+            let _ = write!(out, ",\n      \"{name}\": [{}]", looks.join(", "));
         }
         out.push_str("\n    }");
     }

@@ -18,7 +18,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::system::say;
-use crate::{condition, fork, mutex, real, record, shards, stats, watched};
+use crate::{
+    becoming, condition, ending, fork, mutex, real, record, shards, stats, tally, watched,
+};
 
 /// Starts this library at the first call.
 #[cold]
@@ -48,10 +50,13 @@ fn start() {
         say(format_args!("no memory to watch for forks; mutexes stay as they are"));
         return;
     }
+    tally::attach();
+    becoming::start();
     if env::var_os("OVERSPIN_STATS").is_some_and(|value| value == "1") {
         stats::start();
     }
     record::start();
+    ending::start();
     // Without what they need, waits are the C library's.
     if real::has(c"sem_clockwait") {
         condition::find_layout();

@@ -1,15 +1,14 @@
 //! Statistics, printed on standard error at the end of a program.
 
-use std::ffi::{CStr, c_void};
 use std::fmt;
-use std::mem::MaybeUninit;
 use std::process;
-use std::ptr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::ledger::{self, Line};
+use crate::place::Place;
 use crate::system::say;
+use crate::tally::{self, Tally};
 
 /// The number of mutexes that are listed one by one.
 const TOP: usize = 10;
@@ -19,9 +18,6 @@ static ON: AtomicBool = AtomicBool::new(false);
 /// Starts to count acquisitions; the counts are printed when the program ends.
 pub(crate) fn start() {
     ON.store(true, Relaxed);
-    // SAFETY: the function lives as long as the process: the library is never unloaded. If it fails, there are no
-    // statistics.
-    unsafe { libc::atexit(print) };
 }
 
 /// Whether acquisitions are counted.
@@ -30,9 +26,12 @@ pub(crate) fn are_on() -> bool {
     ON.load(Relaxed)
 }
 
-/// Prints the sums, and the most used mutexes.
-extern "C" fn print() {
+/// Prints the sums, and the most used mutexes; nothing about a process without any of which the first one tells.
+pub(crate) fn print() {
     let Some((lock, mut lines)) = ledger::lines() else { return };
+    if lines.is_empty() && tally::tally().is_some_and(Tally::counts_idle) {
+        return;
+    }
     let sum = |of: fn(&Line) -> u64| lines.iter().map(of).sum::<u64>();
     let (mutexes, acquisitions, contended) =
         (sum(|line| line.mutexes), sum(|line| line.acquisitions), sum(|line| line.contended));
@@ -52,6 +51,15 @@ extern "C" fn print() {
     }
     if let Some(rest) = lines.len().checked_sub(TOP).filter(|&rest| rest != 0) {
         say(format_args!("and {rest} more lines"));
+    }
+}
+
+/// Why this process has taken no mutex, in a few words.
+pub(crate) fn why_none() -> &'static str {
+    if is_single_threaded() {
+        "it has one thread"
+    } else {
+        "its threads synchronise by something else"
     }
 }
 
@@ -94,31 +102,5 @@ impl fmt::Display for Mutexes<'_> {
             Line { address, .. } => format!("{address:#x}"),
         };
         f.pad(&text)
-    }
-}
-
-/// A code address as `file+offset (function)`, as `addr2line` takes it.
-pub(crate) struct Place(pub(crate) usize);
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut info = MaybeUninit::<libc::Dl_info>::uninit();
-        let address = ptr::with_exposed_provenance::<c_void>(self.0);
-        // SAFETY: any address may be passed; `info` is written if the result is not 0.
-        if self.0 == 0 || unsafe { libc::dladdr(address, info.as_mut_ptr()) } == 0 {
-            return write!(f, "{:#x}", self.0);
-        }
-        // SAFETY: `dladdr` has filled it.
-        let info = unsafe { info.assume_init() };
-        let text = |name: *const libc::c_char| {
-            // SAFETY: it is a C string that lives as long as the file is loaded, and no thread unloads it now.
-            (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy())
-        };
-        let file = text(info.dli_fname).unwrap_or_default();
-        write!(f, "{file}+{:#x}", self.0 - info.dli_fbase.addr())?;
-        match text(info.dli_sname) {
-            Some(function) => write!(f, " ({function})"),
-            None => Ok(()),
-        }
     }
 }

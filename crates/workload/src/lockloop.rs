@@ -1,4 +1,5 @@
-//! Threads that take one lock again and again: the microbenchmark of every lock paper.
+//! Threads that take one lock again and again: the microbenchmark of every lock paper. With sleeps between sections and inside of
+//! them it is what servers do.
 
 use crate::parameters::parameters;
 use crate::{Env, Fault, Load, LockUse, Mode, Program, Start, WorkloadInfo, threads};
@@ -16,6 +17,11 @@ parameters! {
         outside: Picos = ANY, Is("10us"), "Mean time between sections.";
         fixed: bool = Boolean, Is("false"),
             "The time outside is fixed instead of exponential.";
+        idle: Picos = ANY, Is("0"), "Mean time of a thread's sleeps between sections; 0: it never sleeps.";
+        idle_every: u64 = integer(1, u64::MAX), Is("1"), "Mean number of sections from one such sleep to the next.";
+        asleep: Picos = ANY, Is("0"),
+            "Mean time of sleeps inside of sections, with the lock held, in user mode; 0: there are none.";
+        asleep_every: u64 = integer(1, u64::MAX), Is("1"), "Mean number of sections to one with a sleep inside.";
         mode: Mode = Choice(Mode::WORDS), Is("kernel"),
             "The lock is the guest kernel's, or a program's: then the kernel preempts its holder and its waiters.";
         irqs_off: bool = Boolean, Follows(|tree| Value::from(is_kernels(tree)), "true in kernel mode"),
@@ -50,6 +56,14 @@ impl Load for LockLoop {
                 "irqs_off",
                 message,
                 "leave `irqs_off` out, or write `mode = \"kernel\"`",
+            ));
+        }
+        if self.mode == Mode::Kernel && self.asleep > Picos::ZERO {
+            let message = "the kernel's locks are not held over sleeps";
+            return Err(Fault::new(
+                "asleep",
+                message,
+                "write `mode = \"user\"`, or `asleep = \"0\"`",
             ));
         }
         Ok(())
@@ -94,13 +108,23 @@ impl LockLoop {
         };
         let mut done = 0;
         while self.count == 0 || done < self.count {
-            env.section(0, how, self.section);
+            if self.asleep > Picos::ZERO && random.below(self.asleep_every) == 0 {
+                env.acquire(0, how);
+                env.compute(self.section, Mode::User);
+                env.sleep(random.exponential(self.asleep));
+                env.release(0);
+            } else {
+                env.section(0, how, self.section);
+            }
             env.item_done();
             done += 1;
             if self.outside > Picos::ZERO {
                 let outside =
                     if self.fixed { self.outside } else { random.exponential(self.outside) };
                 env.compute(outside, Mode::User);
+            }
+            if self.idle > Picos::ZERO && random.below(self.idle_every) == 0 {
+                env.sleep(random.exponential(self.idle));
             }
         }
     }

@@ -1,10 +1,11 @@
 //! `overspin exec`: how it finds the library, what the program receives, and how it ends.
 
 use crate::{json, overspin, preload};
-use overspin_testing::{Ended, Program};
+use overspin_testing::{Ended, Program, root, skip};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::process::Command;
 
 /// `overspin exec` with these arguments and this library. If that is only a name, the loader warns, and the program
 /// runs.
@@ -39,9 +40,20 @@ fn a_recording_is_requested_for_the_process_that_the_command_becomes() {
     let show = ["--", "sh", "-c", "test \"$OVERSPIN_RECORD\" = \"$$:$0\"", file];
     let args = [&["--lock", "mutex", "--record", file], &show[..]].concat();
     exec(&overspin, &library, &args).with(0);
-    // The program has recorded nothing.
+    // The library of this test is no library, so nothing was recorded.
     let message = overspin.fails(&["fit", file], 2);
-    assert!(message.contains("the recording is empty"), "{message}");
+    assert!(message.contains("`sh` ended before the library was loaded"), "{message}");
+    // Nothing of a program that is not there.
+    let none = overspin.path("none.json");
+    let args = ["--lock", "mutex", "--record", none.to_str().unwrap(), "--", "/no/such/program"];
+    exec(&overspin, &library, &args).with(2);
+    assert!(!none.exists());
+    // A recording stays until there is another one.
+    overspin.write("r.json", "an old one");
+    let args = ["--lock", "mutex", "--record", file, "--", "true"];
+    let (_, message) = exec(&overspin, &library, &args).with(0);
+    assert!(message.contains("keeps its recording until"), "{message}");
+    assert_eq!(fs::read_to_string(file).unwrap(), "an old one");
     let args = [&["--lock", "mcs", "--record", "/no/such/f"], &SHOW[..]].concat();
     let (_, message) = exec(&overspin, &library, &args).with(3);
     assert!(message.contains("cannot write `/no/such/f`"), "{message}");
@@ -55,7 +67,7 @@ fn what_is_wrong_is_told_before_anything_runs() {
     let told = |library: &Path, args: &[&str], code| exec(&overspin, library, args).with(code).1;
     let message = told(&library, &mcs, 3);
     assert!(message.contains("there is no preload library"), "{message}");
-    assert!(message.contains("cargo build --profile dist -p overspin-preload"), "{message}");
+    assert!(message.contains("the package has liboverspin_preload.so"), "{message}");
 
     overspin.write("lib.so", "");
     let message = told(&library, &[&["--lock", "tiket"], &SHOW[..]].concat(), 2);
@@ -69,17 +81,16 @@ fn what_is_wrong_is_told_before_anything_runs() {
     assert!(message.contains("a colon or a space"), "{message}");
 }
 
-/// The library may be beside the command, or in ../lib or ../dist relative to it. The test gives the command another
-/// name in a separate folder, because the build folder may contain the real library.
+/// The library may be beside the command, or in ../lib relative to it, or where it was built with the command. So a command that
+/// cargo has built or installed needs nothing else.
 #[test]
-fn the_library_is_looked_for_beside_the_command_in_lib_and_in_dist() {
+fn the_library_is_looked_for_beside_the_command_in_lib_and_where_it_was_built() {
     // It must be on the same file system as the command, which is too large to copy.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let folder = folder.path().canonicalize().unwrap();
     let bin = folder.join("bin");
     fs::create_dir_all(&bin).unwrap();
     fs::create_dir(folder.join("lib")).unwrap();
-    fs::create_dir(folder.join("dist")).unwrap();
     let named = bin.join("overspin");
     fs::hard_link(env!("CARGO_BIN_EXE_overspin"), &named).unwrap();
     // Through a link from elsewhere, as package managers install it.
@@ -93,8 +104,8 @@ fn the_library_is_looked_for_beside_the_command_in_lib_and_in_dist() {
         }
         Ended::of(&mut command)
     };
-    assert!(run().with(3).1.contains("../lib"));
-    for place in ["dist", "lib", "bin"] {
+    assert_eq!(run().with(7).0, format!("mcs  {}\n", preload().display()));
+    for place in ["lib", "bin"] {
         let library = folder.join(place).join("liboverspin_preload.so");
         fs::write(&library, "").unwrap();
         assert_eq!(run().with(7).0, format!("mcs  {}\n", library.display()));
@@ -127,4 +138,124 @@ fn a_program_runs_on_the_lock_that_was_chosen() {
         let counted: u64 = words[at - 1].parse().unwrap();
         assert!(counted >= measured, "{counted} of {measured}: {told}");
     }
+}
+
+/// `true` under the real library, with these options, in the program of a folder of its own.
+fn really(overspin: &Program, args: &[&str], code: i32) -> String {
+    exec(overspin, &preload(), args).with(code).1
+}
+
+/// A program that the loader gives no library: this test makes one of another that is there.
+#[test]
+fn a_program_without_the_library_is_told_before_it_starts_and_runs() {
+    let overspin = overspin();
+    // An ELF file of this machine without a loader. The kernel refuses it after that, so a script says what runs.
+    let mut elf = vec![0; 64];
+    elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    elf[18] = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+    let as_bytes = |file: &str, bytes: &[u8]| {
+        let path = overspin.path(file);
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let still = as_bytes("still", &elf);
+    let message = really(&overspin, &["--lock", "mcs", "--", &still], 3);
+    assert!(message.contains("still runs without `mcs`: it is linked statically"), "{message}");
+    assert!(message.contains("help: link it dynamically"), "{message}");
+    let script = as_bytes("script", format!("#!{still}\n").as_bytes());
+    let message = really(&overspin, &["--lock", "mcs", "--", &script], 3);
+    assert!(message.contains("script runs without `mcs`: its interpreter is linked"), "{message}");
+    elf[18] = 3;
+    let other = as_bytes("other", &elf);
+    let message = really(&overspin, &["--lock", "mcs", "--", &other], 3);
+    assert!(message.contains("is for another kind of machine"), "{message}");
+    // What can be said of the program is said by `fit`, too.
+    let busybox =
+        ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|it| Path::new(it).exists());
+    let Some(busybox) = busybox else { return skip("no static program: busybox") };
+    let file = overspin.path("r.json");
+    let file = file.to_str().unwrap();
+    let message =
+        really(&overspin, &["--lock", "mcs", "--record", file, "--", busybox, "false"], 1);
+    assert!(message.contains("linked statically"), "{message}");
+    let message = overspin.fails(&["fit", file], 2);
+    assert!(message.contains("was not recorded: it is linked statically"), "{message}");
+}
+
+#[test]
+fn a_run_without_a_mutex_says_so_at_its_end() {
+    let overspin = overspin();
+    let message = really(&overspin, &["--lock", "mcs", "--", "true"], 0);
+    assert_eq!(
+        message,
+        "overspin: true took 0 mutexes: it has one thread, so nothing ran on `mcs`\n"
+    );
+    let shell = ["--lock", "mcs", "--", "sh", "-c", "true; /bin/true; /bin/true; exit 3"];
+    let message = really(&overspin, &shell, 3);
+    assert!(message.contains("sh took 0 mutexes, nor did 2 more: "), "{message}");
+    // In one line together, besides the one of the first process.
+    let shell =
+        ["--lock", "mcs", "--stats", "--", "sh", "-c", "/bin/true; /bin/true; /bin/true; exit 3"];
+    let message = really(&overspin, &shell, 3);
+    assert!(message.contains("overspin: 3 more processes took 0 mutexes\n"), "{message}");
+    assert_eq!(message.matches(" in process ").count(), 1, "{message}");
+}
+
+#[test]
+fn a_child_without_the_environment_is_told() {
+    let overspin = overspin();
+    let shell = ["--lock", "mcs", "--", "sh", "-c", "env -i /bin/true; env -i /bin/true; exit 3"];
+    let message = really(&overspin, &shell, 3);
+    let told = "/bin/true (2 times) ran without `mcs`: it was started without LD_PRELOAD";
+    assert!(message.contains(told), "{message}");
+    // The first process itself: at once, because nobody is left at the end.
+    let message = really(&overspin, &["--lock", "mcs", "--", "env", "-i", "/bin/true"], 0);
+    assert_eq!(
+        message,
+        "overspin: /bin/true runs without `mcs`: it was started without LD_PRELOAD\n"
+    );
+}
+
+/// known.c records itself; the program changes its user and its root before it ends.
+#[test]
+fn a_recording_outlives_privileges() {
+    let overspin = overspin();
+    let source = root().join("crates/preload/tests/drops.c");
+    let program = overspin.path("drops");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-pthread", "-o"]).arg(&program).arg(source);
+    if !compiler.status().is_ok_and(|status| status.success()) {
+        return skip("no C compiler");
+    }
+    let file = overspin.path("r.json");
+    let (file, program) = (file.to_str().unwrap(), program.to_str().unwrap());
+    for round in 0..2 {
+        // The second time there is an older recording.
+        let message = really(&overspin, &["--lock", "mutex", "--record", file, "--", program], 0);
+        assert_eq!(message.contains("keeps its recording"), round == 1, "{message}");
+        assert!(!message.contains("cannot write"), "{message}");
+        let recording = json(&fs::read_to_string(file).unwrap());
+        assert_eq!(recording["mutexes"][0]["acquisitions"], 300);
+        assert_eq!(recording["file"], program);
+        // Its name was overwritten by the program, and yet the place is that of its file, with the build ID of that.
+        let place = recording["mutexes"][0]["first_locked_at"].as_str().unwrap();
+        assert!(place.starts_with(&format!("{program}+0x")), "{place}");
+        assert!(recording["build_ids"].as_object().is_some(), "{recording}");
+        let (_, offset) = place.split_once('+').unwrap();
+        let offset = offset.split(' ').next().unwrap();
+        let Ok(line) = Command::new("addr2line").args(["-f", "-e", program, offset]).output()
+        else {
+            skip("no addr2line");
+            continue;
+        };
+        let line = String::from_utf8(line.stdout).unwrap();
+        assert!(line.starts_with("take\n"), "the function at {place}: {line}");
+    }
+    // The child of the program has one of its own.
+    let others = fs::read_dir(overspin.path(".")).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_str().unwrap().starts_with("r.json.")
+    });
+    assert_eq!(others.count(), 2);
 }

@@ -17,7 +17,7 @@ fn preload(place: &Place) -> Finding {
             State::Missing,
             reason.clone(),
             "`overspin exec` cannot run a program; it ends with exit code 3",
-            "`cargo build --profile dist -p overspin-preload`, and see `overspin exec --help` for where to put it",
+            "build or unpack the command again, which brings it, and see `overspin exec --help` for where it may be",
         ),
     }
 }

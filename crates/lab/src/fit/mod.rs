@@ -7,8 +7,8 @@ mod recording;
 mod report;
 mod scenario;
 
-pub use recording::{Histogram, Mutex, Recording, read};
-pub use report::{Failed, report};
+pub use recording::{Histogram, Mutex, Recording, others, read};
+pub use report::{Failed, Report, report};
 pub use scenario::{Fitted, LOCKS, scenario};
 
 #[cfg(test)]

@@ -3,9 +3,13 @@
 use overspin_histogram::bucket;
 use overspin_located::LocatedError;
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The format that this program reads.
 const SCHEMA: &str = "overspin-recording/1";
+/// What a file holds while there is no recording yet.
+const BEGUN: &str = "overspin-recording-begun/1";
 
 /// A recording. Times are in nanoseconds.
 #[derive(Clone, Debug, Deserialize)]
@@ -13,8 +17,11 @@ pub struct Recording {
     schema: String,
     /// The lock in place of the program's mutexes.
     pub lock: String,
-    /// The program's name.
+    /// The name by which the program was called.
     pub program: String,
+    /// The build IDs of the files that places name.
+    #[serde(default)]
+    pub build_ids: BTreeMap<String, String>,
     /// CPUs that it could use.
     pub cpus: u32,
     /// From its begin to its end.
@@ -52,6 +59,67 @@ pub struct Mutex {
     pub wait: Histogram,
     /// Times from a thread's release to its next request.
     pub outside: Histogram,
+    /// Some sections, with the thread's own account of them. The first recordings have none.
+    #[serde(default)]
+    pub section_looks: Looks,
+    /// The same of times outside.
+    #[serde(default)]
+    pub outside_looks: Looks,
+}
+
+/// Durations of which the thread's own account is known, by powers of two: the least duration, how many, their sum, the CPU
+/// time in them, in how many the thread slept, and how long those were less their CPU time.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Looks(pub Vec<[u64; 6]>);
+
+/// What threads did in the durations of a histogram.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Account {
+    /// Mean CPU time of a duration, in nanoseconds.
+    pub cpu: f64,
+    /// In so many of all durations the thread slept.
+    pub sleeps: f64,
+    /// Mean time asleep in one of these, in nanoseconds.
+    pub asleep: f64,
+}
+
+impl Account {
+    /// The account of all durations of `all`; `None` if `looks` says nothing.
+    #[must_use]
+    pub fn of(all: &Histogram, looks: &Looks) -> Option<Self> {
+        let power = |ns: u64| ns.checked_ilog2().unwrap_or(0);
+        let (mut cpu, mut sleeps, mut asleep, mut counted) = (0.0, 0.0, 0.0, 0.0);
+        let usual = all.count() * 99 / 100;
+        let mut seen = 0;
+        for (_, n, sum) in &all.buckets {
+            let mine = power(sum / (*n).max(1));
+            let distance = |look: &&[u64; 6]| power(look[0]).abs_diff(mine);
+            let look =
+                looks.0.iter().filter(|look| look[1] > 0 && look[2] > 0).min_by_key(distance)?;
+            seen += n;
+            // Of the longest times, most of which a thread spends without a CPU, only what was looked at counts.
+            if seen > usual && distance(&look) > 1 {
+                continue;
+            }
+            let [_, looked, wall, on_cpu, slept, off] = look.map(|word| word as f64);
+            cpu += *sum as f64 * on_cpu / wall;
+            sleeps += *n as f64 * slept / looked;
+            asleep += *sum as f64 * off / wall;
+            counted += *n as f64;
+        }
+        (counted > 0.0).then(|| Self {
+            cpu: cpu / counted,
+            sleeps: sleeps / counted,
+            asleep: if sleeps > 0.0 { asleep / sleeps } else { 0.0 },
+        })
+    }
+
+    /// Mean time asleep of all durations.
+    #[must_use]
+    pub fn mean_asleep(&self) -> f64 {
+        self.sleeps * self.asleep
+    }
 }
 
 /// Durations in buckets, in ascending order. A bucket is its least duration, how many there are, and their sum. Its width
@@ -64,10 +132,11 @@ pub struct Histogram {
 }
 
 impl Recording {
-    /// The number of the mutex whose sections and waits took most time.
+    /// The number of the mutex that threads waited for longest; if they never waited, of the one that was held longest.
     #[must_use]
     pub fn hottest(&self) -> usize {
-        let time = |m: &Mutex| m.section.sum().saturating_add(m.wait.sum());
+        // A mutex that is held over sleeps, and that no other thread wants, is nobody's problem.
+        let time = |m: &Mutex| (m.wait.sum(), m.section.sum());
         let hottest = self.mutexes.iter().enumerate().max_by_key(|(_, m)| time(m));
         hottest.map_or(0, |(i, _)| i)
     }
@@ -92,6 +161,13 @@ impl Histogram {
         self.sum() as f64 / self.count().max(1) as f64
     }
 
+    /// The part of the durations that is longer than this.
+    #[must_use]
+    pub fn share_above(&self, ns: f64) -> f64 {
+        let longer = self.buckets.iter().filter(|(_, n, sum)| *sum as f64 > ns * *n as f64);
+        longer.map(|(_, n, _)| n).sum::<u64>() as f64 / self.count().max(1) as f64
+    }
+
     /// The duration that all but one in `one_in` do not exceed; 0 without any. All durations of a bucket count as their mean.
     #[must_use]
     pub fn of_all_but(&self, one_in: u64) -> u64 {
@@ -114,37 +190,119 @@ impl Histogram {
     }
 }
 
-/// Reads the text of a recording, which messages call `path`.
+/// The note in the file of a recording that has only begun.
+#[derive(Debug, Deserialize)]
+struct Begun {
+    schema: String,
+    state: String,
+    process: u32,
+    program: String,
+    #[serde(default)]
+    obstacle: Option<String>,
+}
+
+impl Begun {
+    /// Why there is no recording, and what to do.
+    fn reason(&self) -> (String, &'static str) {
+        let Self { process, program, .. } = self;
+        if let Some(what) = &self.obstacle {
+            let message =
+                format!("`{program}` was not recorded: it {what}, and the library was not loaded");
+            return (
+                message,
+                "record another build of the program: docs/preload.md says which can be recorded",
+            );
+        }
+        // The command line of a process that has ended is not there.
+        if Path::new(&format!("/proc/{process}/exe")).exists() {
+            let message = format!(
+                "process {process}, `{program}`, still runs, and writes its recording at its end"
+            );
+            return (message, "end it, for a server with SIGTERM, and try again");
+        }
+        if self.state == "runs" {
+            let message = format!(
+                "`{program}` ended without a recording: by a signal that it does not handle, or by becoming a \
+                 program without the library"
+            );
+            return (message, "let it end by itself; most servers do on SIGTERM or a command");
+        }
+        let message =
+            format!("`{program}` ended before the library was loaded, or without LD_PRELOAD");
+        (
+            message,
+            "run the program itself with `overspin exec`, not through one that cleans its environment",
+        )
+    }
+}
+
+/// The recordings of other processes of the same run, which lie beside `path`: what `overspin fit` could take instead.
+#[must_use]
+pub fn others(path: &Path) -> Vec<String> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = folder.unwrap_or(Path::new(".")).read_dir() else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let is_other = |other: &String| {
+        let number = other.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    let mut all: Vec<String> = names.filter(is_other).collect();
+    all.sort();
+    all
+}
+
+/// Reads the text of a recording, which messages call `path`. `others` are names of recordings beside it.
 ///
 /// # Errors
 /// If it is none.
-pub fn read(path: &str, text: &str) -> Result<Recording, LocatedError> {
-    let help = "give the file that `overspin exec --record FILE` wrote when its program ended";
-    let error = |span: std::ops::Range<usize>, message: String| {
-        Err(LocatedError::at(path, text, span, "", message, help))
+pub fn read(path: &str, text: &str, others: &[String]) -> Result<Recording, LocatedError> {
+    let instead = match others {
+        [] => String::new(),
+        [first] => format!("; or take {first}, which another process of the run recorded"),
+        [first, ..] => {
+            format!("; or take one of {}, as {first}, of other processes of the run", others.len())
+        }
     };
+    let error = |span: std::ops::Range<usize>, message: String, help: &str| {
+        Err(LocatedError::at(path, text, span, "", message, format!("{help}{instead}")))
+    };
+    let help = "give the file that `overspin exec --record FILE` wrote when its program ended";
     if text.trim().is_empty() {
-        let message =
-            "the recording is empty: the program did not end by `exit` or by returning from `main`";
-        return error(0..0, message.into());
+        let message = "the file is empty: no program was recorded into it, or its disk was full";
+        return error(0..0, message.into(), help);
+    }
+    if let Ok(begun) = serde_json::from_str::<Begun>(text)
+        && begun.schema == BEGUN
+    {
+        let (message, help) = begun.reason();
+        return error(0..1, message, help);
     }
     let recording: Recording = match serde_json::from_str(text) {
         Ok(recording) => recording,
+        Err(e) if e.is_eof() && text.contains(SCHEMA) => {
+            let message = "the recording is cut off: its process was ended while it wrote, or its disk was full";
+            return error(text.len() - 1..text.len(), message.into(), "record the program again");
+        }
         Err(e) => {
             let line: usize =
                 text.split_inclusive('\n').take(e.line().saturating_sub(1)).map(str::len).sum();
             let at = line + e.column().saturating_sub(1);
-            return error(at..at + 1, format!("this is no recording: {e}"));
+            return error(at..at + 1, format!("this is no recording: {e}"), help);
         }
     };
     if recording.schema != SCHEMA {
         let message =
             format!("the schema is `{}`, and this program reads `{SCHEMA}`", recording.schema);
-        return error(0..1, message);
+        return error(0..1, message, help);
     }
     if recording.mutexes.is_empty() {
-        let message = "no mutex was locked through the library, so there is nothing to fit";
-        return error(0..1, message.into());
+        let message = format!(
+            "`{}` locked no mutex through the library, so there is nothing to fit",
+            recording.program
+        );
+        let help = "record a program whose threads share pthread mutexes: `overspin exec --stats` shows them";
+        return error(0..1, message, help);
     }
     Ok(recording)
 }

@@ -31,6 +31,20 @@ struct Figures {
     p99: f64,
 }
 
+/// A scenario whose contention is further from the recording than this, in points, is not that of the program.
+const FAR_CONTENDED: f64 = 10.0;
+/// The same for its rate, in percent.
+const FAR_RATE: f64 = 30.0;
+
+/// What `overspin fit` shows.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The report.
+    pub blocks: Vec<Block>,
+    /// Whether the scenario agrees with the recording. If not, it predicts nothing.
+    pub agrees: bool,
+}
+
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Failed {
@@ -52,15 +66,23 @@ pub fn report(
     number: usize,
     fitted: &Fitted,
     locks: &[String],
-) -> Result<Vec<Block>, Failed> {
+) -> Result<Report, Failed> {
     let text = &fitted.text;
     let mutex = &recording.mutexes[number];
-    let mut blocks = vec![Block::Title(format!("Locks of {}", recording.program))];
+    let was = recorded(recording, mutex);
+    let is = run(path, text, &[])?;
+    let contradiction = contradiction(&was, &is);
+    let mut blocks = Vec::new();
+    match &contradiction {
+        None => blocks.push(Block::Title(format!("Locks of {}", recording.program))),
+        Some(what) => {
+            blocks.push(Block::Title(format!("No prediction for {}: {what}", recording.program)));
+            blocks.push(Block::Text(what_to_do(recording, number, fitted)));
+        }
+    }
     blocks.push(Block::Grid(list(recording, number)));
     blocks.extend(fitted.doubts.iter().map(|doubt| Block::Text(format!("Doubtful: {doubt}."))));
     blocks.push(Block::Heading(format!("As recorded, with `{}`", recording.lock)));
-    let was = recorded(recording, mutex);
-    let is = run(path, text, &[])?;
     let mut grid = Grid::new(2, &["figure", "unit", "recorded", "simulated", "gap"]);
     for (name, unit, was, is) in [
         ("acquisitions", "1/s", was.rate, is.rate),
@@ -77,6 +99,9 @@ pub fn report(
         grid.row([name.to_owned(), unit.to_owned(), short(was), short(is), gap]);
     }
     blocks.push(Block::Grid(grid));
+    if contradiction.is_some() {
+        return Ok(Report { blocks, agrees: false });
+    }
     blocks.push(Block::Heading("With other locks, and at 2:1 overcommit".into()));
     let header =
         ["lock", "acquisitions/s", "p99 wait, us", "2:1: acquisitions/s", "2:1: p99 wait, us"];
@@ -100,7 +125,35 @@ pub fn report(
         "Simulated: means of {SEEDS} seeds. The neighbour of 2:1 computes on as many vCPUs as there are CPUs. Trust the second table \
          as far as the first one agrees."
     )));
-    Ok(blocks)
+    Ok(Report { blocks, agrees: true })
+}
+
+/// How the scenario contradicts the recording, if it does.
+fn contradiction(was: &Figures, is: &Figures) -> Option<String> {
+    if (is.contended - was.contended).abs() > FAR_CONTENDED {
+        let [was, is] = [was.contended, is.contended].map(|it| format!("{it:.1} %"));
+        return Some(format!("contended {was}, simulated {is}"));
+    }
+    let gap = 100.0 * (is.rate - was.rate) / was.rate.max(1e-9);
+    (gap.abs() > FAR_RATE).then(|| format!("the simulated rate is off by {gap:+.0} %"))
+}
+
+/// What to do about a scenario that contradicts its recording.
+fn what_to_do(recording: &Recording, number: usize, fitted: &Fitted) -> String {
+    let mut text =
+        "The scenario does not behave as the program did, so other locks were not tried. "
+            .to_owned();
+    if !fitted.doubts.is_empty() {
+        text += "The doubts below say what differs. ";
+    }
+    text += "Record a longer run, with no other program on the CPUs";
+    let busiest = recording.mutexes.iter().enumerate().filter(|(i, m)| {
+        *i != number && m.mutexes == 1 && m.contended > 0 && !m.outside_looks.0.is_empty()
+    });
+    if let Some((other, _)) = busiest.max_by_key(|(_, m)| m.contended) {
+        text += &format!(", or take another mutex: --mutex {other}");
+    }
+    text + "."
 }
 
 /// The mutexes of a recording; the fitted one is marked.

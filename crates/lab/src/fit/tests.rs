@@ -9,10 +9,10 @@ const GOOD: &str = r#"{
   "schema": "overspin-recording/1", "version": "0.1.0", "lock": "mutex", "program": "./p", "cpus": 2,
   "elapsed_ns": 28000000, "cpu_ns": 56000000, "clock_ns": 20,
   "mutexes": [
-    { "address": "0x1", "mutexes": 1, "first_locked_at": "./p+0x1 (run)", "threads": 2, "acquisitions": 2000, "contended": 300,
+    { "address": "0x1", "mutexes": 1, "first_locked_at": "./p+0x1 (run)", "threads": 2, "acquisitions": 2000, "contended": 100,
       "from_ns": 0, "to_ns": 27000000,
       "section": [[4096, 1980, 9108000], [10485760, 20, 210000000]],
-      "wait": [[0, 1700, 0], [2048, 300, 690000]],
+      "wait": [[0, 1900, 0], [2048, 100, 230000]],
       "outside": [[16384, 1998, 36783180]] },
     { "address": "0x2", "mutexes": 1, "first_locked_at": "./p+0x2", "threads": 1, "acquisitions": 1, "contended": 0,
       "from_ns": 0, "to_ns": 0,
@@ -35,7 +35,7 @@ fn percentiles_and_usual_times() {
 
 #[test]
 fn a_mutex_becomes_a_lock_loop() {
-    let recording = read("r.json", GOOD).unwrap();
+    let recording = read("r.json", GOOD, &[]).unwrap();
     assert_eq!(recording.hottest(), 0);
     let fitted = scenario("r.json", &recording, &recording.mutexes[0]);
     assert_eq!(fitted.doubts, Vec::<String>::new());
@@ -60,12 +60,13 @@ fn a_mutex_becomes_a_lock_loop() {
 
 #[test]
 fn the_report_puts_the_recording_first() {
-    let recording = read("r.json", GOOD).unwrap();
+    let recording = read("r.json", GOOD, &[]).unwrap();
     let fitted = scenario("r.json", &recording, &recording.mutexes[0]);
-    let report = text(&report("r.json", &recording, 0, &fitted, &["ticket".into()]).unwrap());
+    let report =
+        text(&report("r.json", &recording, 0, &fitted, &["ticket".into()]).unwrap().blocks);
     // 2000 acquisitions in 27 ms.
     assert!(report.contains("74074"), "{report}");
-    assert!(report.contains("15.00") && report.contains("ticket"), "{report}");
+    assert!(report.contains(" 5.00 ") && report.contains("ticket"), "{report}");
     let unknown = super::report("r.json", &recording, 0, &fitted, &["tiket".into()]).unwrap_err();
     assert!(unknown.to_string().contains("tiket"), "{unknown}");
 }
@@ -77,7 +78,7 @@ fn what_the_scenario_lacks_is_told() {
     for (text, doubt) in
         [(idle, "used 10 % of the CPU time"), (crowded, "2.0 threads for each CPU")]
     {
-        let recording = read("r.json", &text).unwrap();
+        let recording = read("r.json", &text, &[]).unwrap();
         let doubts = scenario("r.json", &recording, &recording.mutexes[0]).doubts;
         assert!(doubts.iter().any(|d| d.contains(doubt)), "{doubts:?}");
     }
@@ -86,12 +87,103 @@ fn what_the_scenario_lacks_is_told() {
 #[test]
 fn faults_have_a_place_and_a_remedy() {
     for (text, line, message) in [
-        (String::new(), 1, "the recording is empty"),
+        (String::new(), 1, "the file is empty"),
         (GOOD.replace("\"cpus\": 2", "\"cpus\": x"), 2, "this is no recording"),
         (GOOD.replace("recording/1", "recording/2"), 1, "the schema is `overspin-recording/2`"),
     ] {
-        let e = read("r.json", &text).unwrap_err();
+        let e = read("r.json", &text, &[]).unwrap_err();
         assert_eq!(e.line, line, "{e}");
         assert!(e.message.contains(message) && e.help.contains("exec --record"), "{e}");
     }
+}
+
+/// Two threads use a mutex for 5 us every 10 ms and sleep meanwhile; two more have used it once. Every eighth section sleeps for
+/// 2 ms with the mutex held.
+fn server() -> String {
+    // 1000 acquisitions in 5 s; 125 sections with 2 ms asleep.
+    r#"{
+  "schema": "overspin-recording/1", "version": "0.1.0", "lock": "mutex", "program": "server", "cpus": 2,
+  "elapsed_ns": 5100000000, "cpu_ns": 20000000, "clock_ns": 20,
+  "mutexes": [
+    { "address": "0x1", "mutexes": 1, "first_locked_at": "/bin/server+0x1", "threads": 4, "acquisitions": 1000, "contended": 40,
+      "from_ns": 0, "to_ns": 5000000000,
+      "section": [[4096, 875, 4375000], [2097152, 125, 250625000]],
+      "wait": [[0, 960, 0], [1048576, 40, 42000000]],
+      "outside": [[4194304, 996, 9700000000]],
+      "section_looks": [[4096, 60, 300000, 300000, 0, 0], [2097152, 10, 20050000, 50000, 10, 20000000]],
+      "outside_looks": [[8388608, 64, 623000000, 640000, 64, 622360000]] }
+  ]
+}"#
+    .to_owned()
+}
+
+#[test]
+fn sleeps_inside_and_outside_become_sleeps() {
+    let recording = read("r.json", &server(), &[]).unwrap();
+    let fitted = scenario("r.json", &recording, &recording.mutexes[0]);
+    let s = parse("f.toml", "f", &fitted.text, &[]).unwrap();
+    // 1000 times (255 us held, 42 us waiting, 9.74 ms left alone) in 5 s: two threads at a time.
+    assert_eq!(s.domains[0].vcpus, 2, "{}", fitted.text);
+    let w = s.domains[0].workload.get::<LockLoop>().unwrap();
+    assert_eq!((w.asleep_every, w.idle_every), (8, 1));
+    // What is asleep is off the CPU: 2 ms, less nothing; a section itself takes 5 us.
+    assert!((1_900..2_100).contains(&(w.asleep.0 / 1_000_000)), "{}", fitted.text);
+    assert!((4_000..6_000).contains(&(w.section.0 / 1_000)), "{}", fitted.text);
+    let report = report("r.json", &recording, 0, &fitted, &["ticket".into()]).unwrap();
+    let words = text(&report.blocks);
+    assert!(report.agrees, "{words}");
+    assert!(!words.contains("No prediction"), "{words}");
+}
+
+#[test]
+fn a_fit_that_contradicts_its_recording_predicts_nothing() {
+    // The threads never wait, it is said, but they use the mutex all the time.
+    let never = GOOD
+        .replace("\"contended\": 100", "\"contended\": 0")
+        .replace("[[16384, 1998, 36783180]]", "[[1024, 1998, 2100000]]");
+    let never = never.replace("\"to_ns\": 27000000", "\"to_ns\": 6000000");
+    let recording = read("r.json", &never, &[]).unwrap();
+    let fitted = scenario("r.json", &recording, &recording.mutexes[0]);
+    let report = report("r.json", &recording, 0, &fitted, &["ticket".into()]).unwrap();
+    let words = text(&report.blocks);
+    assert!(!report.agrees);
+    assert!(words.starts_with("No prediction for ./p: contended 0.0 %, simulated "), "{words}");
+    assert!(words.contains("Record a longer run"), "{words}");
+    assert!(!words.contains("2:1 overcommit") && !words.contains("ticket"), "{words}");
+}
+
+#[test]
+fn a_file_without_a_recording_says_why() {
+    let note = |state: &str, process: u32, more: &str| {
+        format!(
+            "{{ \"schema\": \"overspin-recording-begun/1\", \"state\": \"{state}\", \"process\": {process}, \"program\": \"p\"{more} }}"
+        )
+    };
+    let cut = &GOOD[..GOOD.len() / 2];
+    // No process has the last number.
+    let gone = 4_194_304;
+    for (text, message) in [
+        (note("runs", std::process::id(), ""), "`p`, still runs"),
+        (note("runs", gone, ""), "by a signal that it does not handle"),
+        (note("begins", gone, ""), "before the library was loaded"),
+        (note("begins", gone, ", \"obstacle\": \"is set-user-ID\""), "it is set-user-ID"),
+        (cut.to_owned(), "the recording is cut off"),
+        (
+            GOOD[..GOOD.find("\"mutexes\"").unwrap()].to_owned() + "\"mutexes\": [] }",
+            "`./p` locked no mutex",
+        ),
+    ] {
+        let e = read("r.json", &text, &["r.json.7".into()]).unwrap_err();
+        assert!(e.message.contains(message), "{message}: {e}");
+        assert!(
+            e.help.ends_with("or take r.json.7, which another process of the run recorded"),
+            "{}",
+            e.help
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["r.json", "r.json.12", "r.json.7", "r.json.bak", "r.jsonl.1"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    assert_eq!(others(&folder.path().join("r.json")), ["r.json.12", "r.json.7"]);
 }
