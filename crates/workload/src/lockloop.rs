@@ -129,3 +129,18 @@ impl LockLoop {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use overspin_scenario::MS;
+
+    #[test]
+    fn only_a_programs_lock_is_held_over_a_sleep() {
+        let program =
+            LockLoop { mode: Mode::User, irqs_off: false, asleep: MS, ..LockLoop::default() };
+        program.check().unwrap();
+        let kernel = LockLoop { mode: Mode::Kernel, ..program };
+        assert_eq!(kernel.check().unwrap_err().key, "asleep");
+    }
+}
