@@ -105,7 +105,11 @@ pub fn create(h: &mut Pools, domain: &Domain, out: &mut Vec<Action>) -> Result<(
         .map_err(named)?;
     for i in 0..domain.vcpus {
         let affinity = affinity_of(domain.affinity.get(i as usize));
-        h.create_vcpu(Nanos::ZERO, id, affinity, out).map_err(named)?;
+        let v = h.create_vcpu(Nanos::ZERO, id, affinity, out).map_err(named)?;
+        if let Some(weight) = domain.weights.get(i as usize) {
+            h.on_vcpu(v, out, |h, v, out| h.set_weight(Nanos::ZERO, v, *weight, out))
+                .map_err(named)?;
+        }
     }
     // The number of vCPUs limits the cap, and is known only now.
     params.check(Some(domain.vcpus)).map_err(named)

@@ -24,6 +24,12 @@ impl Ignored {
     /// The governor of idle CPUs.
     pub const GOVERNOR: Self =
         Self::new("host.governor", |s| s.host.governor.is_some(), "this machine has its own");
+    /// Weights of single vCPUs, under a scheduler that has none.
+    pub const WEIGHTS: Self = Self::new(
+        "domain.weights",
+        gives_weights_to_others,
+        "its scheduler gives each vCPU of a domain the domain's weight",
+    );
 
     /// A key that is ignored, for this reason, where a scenario gives it.
     #[must_use]
@@ -52,5 +58,34 @@ impl Ignored {
     pub fn of(all: &[Self], scenario: &Scenario) -> Vec<Unhonoured> {
         let given = all.iter().filter(|ignored| (ignored.given)(scenario));
         given.map(|i| Unhonoured { key: i.key.into(), reason: i.reason.into() }).collect()
+    }
+}
+
+/// Whether a domain has weights of its vCPUs under a built-in scheduler without such weights.
+fn gives_weights_to_others(scenario: &Scenario) -> bool {
+    scenario.domains.iter().filter(|d| !d.weights.is_empty()).any(|d| {
+        let pool = d.pool.checked_sub(1).and_then(|i| scenario.host.pools.get(i as usize));
+        let name = pool.map_or(&scenario.host.scheduler, |pool| &pool.scheduler);
+        overspin_sched::find(name).is_ok_and(|info| !info.vcpu_weights)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use overspin_scenario::{Domain, Host, Picos, Workloads};
+
+    #[test]
+    fn weights_of_vcpus_are_for_schedulers_that_have_them() {
+        let ignored = |scheduler: &str, weights| {
+            let host = Host { scheduler: scheduler.into(), ..Host::default() };
+            let domain = Domain { weights, ..Domain::new("d", 2, "ticket", Workloads(vec![])) };
+            let scenario = Scenario::new("s", host, vec![domain], Picos::sec(1));
+            Ignored::of(&[Ignored::WEIGHTS], &scenario).len()
+        };
+        assert_eq!(ignored("credit2", vec![256, 84]), 1);
+        assert_eq!(ignored("credit2", vec![]), 0);
+        assert_eq!(ignored("eevdf-6.18", vec![256, 84]), 0);
     }
 }

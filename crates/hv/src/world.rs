@@ -130,11 +130,12 @@ fn has_kernel(domain: &Domain) -> bool {
 }
 
 /// The keys that describe a simulated machine or kernel.
-const IGNORED: [Ignored; 9] = [
+const IGNORED: [Ignored; 10] = [
     Ignored::MACHINE,
     Ignored::NOISE,
     Ignored::GOVERNOR,
     Ignored::THREADS,
+    Ignored::WEIGHTS,
     Ignored::new(
         "host.pause_loop_exiting and host.directed_yield",
         |s| s.host.pause_loop_exiting.is_some() || s.host.directed_yield,

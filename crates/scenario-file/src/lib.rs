@@ -64,22 +64,33 @@ const LONGEST_FILE: u64 = 512 << 20;
 /// # Errors
 /// If it cannot be read, is not UTF-8 or is longer than 512 MiB.
 pub fn read_text(path: &Path) -> Result<String, LoadError> {
+    String::from_utf8(read_bytes(path)?).map_err(|e| LoadError::Read {
+        path: path.display().to_string(),
+        cause: std::io::Error::new(std::io::ErrorKind::InvalidData, e),
+    })
+}
+
+/// Reads the bytes of `path`, or of standard input for `-`.
+///
+/// # Errors
+/// If it cannot be read or is longer than 512 MiB.
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, LoadError> {
     let name = path.display().to_string();
     let error = |cause| LoadError::Read { path: name.clone(), cause };
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let mut input: Box<dyn Read> = if path == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
         Box::new(std::fs::File::open(path).map_err(error)?)
     };
-    input.by_ref().take(LONGEST_FILE).read_to_string(&mut text).map_err(error)?;
+    input.by_ref().take(LONGEST_FILE).read_to_end(&mut bytes).map_err(error)?;
     if input.read(&mut [0]).map_err(error)? != 0 {
         return Err(error(std::io::Error::new(
             std::io::ErrorKind::FileTooLarge,
             "longer than 512 MiB, the limit for scenarios and records",
         )));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 /// The contents of a scenario file.

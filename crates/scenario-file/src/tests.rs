@@ -230,6 +230,18 @@ fn overrides_reach_every_place() {
 }
 
 #[test]
+fn each_vcpu_may_have_a_weight() {
+    let vcpus = good(&[]).unwrap().domains[1].vcpus as usize;
+    let of = |weights: &[u32]| good(&[&format!("domain.1.weights={weights:?}")]);
+    let all = vec![84; vcpus];
+    assert_eq!(of(&all).unwrap().domains[1].weights, all);
+    let e = of(&vec![84; vcpus + 1]).unwrap_err();
+    assert!(e.message.contains("weights for"), "{e}");
+    let e = of(&vec![0; vcpus]).unwrap_err();
+    assert!(e.message.contains("0 is no weight") && e.help.contains("65535"), "{e}");
+}
+
+#[test]
 fn rules_of_directed_yields_are_years() {
     let exits = |more: &[&str]| {
         let sets: Vec<&str> = ["host.pause_loop_exiting={}"].iter().chain(more).copied().collect();

@@ -241,7 +241,7 @@ impl Key {
             }
             (_, Absent::Is(text)) => Some(text.into()),
             (Kind::Table(inner), Absent::Defaults(_)) => Some(inner.defaults().into()),
-            (Kind::Tables(_) | Kind::Cpus | Kind::Affinity, Absent::Means(_)) => {
+            (Kind::Tables(_) | Kind::Cpus | Kind::Affinity | Kind::Numbers, Absent::Means(_)) => {
                 Some(Value::Array(Vec::new()))
             }
             (Kind::Params(_), Absent::Means(_)) => Some(Tree::new().into()),

@@ -403,6 +403,8 @@ parameters! {
         name: String = Text, Means("`domain0`, `domain1`, …"), "Name; no two domains share one.";
         vcpus: u32 = integer(1, 65_536), Required, "vCPUs; not more than the lock can serve.";
         weight: u32 = WEIGHT, Is("256"), "Scheduler weight.";
+        weights: Vec<u32> = Numbers, Means("`weight` for each"),
+            "A weight for each vCPU, on a host whose scheduler is Linux's: the nice values of threads. 256 is nice 0.";
         cap: u32 = CAP, Is("0"),
             "Most CPU time in percent of one pCPU, at most 100 x vcpus; 0 means no cap.";
         params as scheduler_params: Settings = Params(Whose::Domain), Means("the scheduler's"),

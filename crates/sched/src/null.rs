@@ -38,6 +38,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     source: "Xen null",
     work_conserving: false,
     weights: false,
+    vcpu_weights: false,
     caps: false,
     ticks: false,
     params: &[],

@@ -46,6 +46,8 @@ pub struct SchedulerInfo {
     pub work_conserving: bool,
     /// Whether domains share contended time by their weights.
     pub weights: bool,
+    /// Whether a vCPU can have a weight of its own ([`Hypervisor::set_weight`](crate::Hypervisor::set_weight)).
+    pub vcpu_weights: bool,
     /// Whether domains can be capped.
     pub caps: bool,
     /// Whether it has periodic ticks ([`TimerId::Tick`](crate::TimerId)) at which it samples or decides.
@@ -76,6 +78,7 @@ impl SchedulerInfo {
             source: "",
             work_conserving: false,
             weights: false,
+            vcpu_weights: false,
             caps: false,
             ticks: false,
             params: &[],
@@ -126,6 +129,7 @@ setters! {
     source: &'static str,
     work_conserving: bool,
     weights: bool,
+    vcpu_weights: bool,
     caps: bool,
     ticks: bool,
     params: &'static [ParamInfo],

@@ -34,6 +34,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     source: "textbook",
     work_conserving: true,
     weights: false,
+    vcpu_weights: false,
     caps: false,
     ticks: false,
     params: &[QUANTUM],

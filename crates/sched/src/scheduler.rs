@@ -249,6 +249,10 @@ pub trait Scheduler: Debug + Send {
         Ok(())
     }
 
+    /// Gives one vCPU a weight of its own in place of its domain's. A scheduler without such weights
+    /// ([`SchedulerInfo::vcpu_weights`](field@crate::SchedulerInfo::vcpu_weights)) does nothing.
+    fn set_weight(&mut self, _cx: &mut Context<'_>, _v: VcpuId, _weight: u32) {}
+
     /// Adds a vCPU, with the next index. It is not running, and normally not runnable yet. Its home follows
     /// the rule of [`Hypervisor::create_vcpu`](crate::Hypervisor::create_vcpu). Choose a better home, and
     /// queue the vCPU if it is runnable.

@@ -47,7 +47,7 @@ pub use platform::{SimCell, SimPlatform, SimSlots};
 
 use engine::Entered;
 use guest::{BankResult, MakeBank};
-use overspin_host::{Cancel, Observer, Refused, Unhonoured, World};
+use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World};
 use overspin_locks::{LockInfo, LockVisitor, RawLock};
 use overspin_scenario::{Outcome, Scenario};
 use overspin_sched::Schedulers;
@@ -158,7 +158,7 @@ impl World for Simulator {
 
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
         validity::check(scenario, &with_noise(scenario), self)?;
-        Ok(Vec::new())
+        Ok(Ignored::of(&[Ignored::WEIGHTS], scenario))
     }
 
     fn run(

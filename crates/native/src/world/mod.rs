@@ -249,7 +249,11 @@ impl ThreadsWorld {
                 None => (0..host.pcpus()).filter(|p| !in_other_pools.contains(p)).collect(),
             }
         };
-        let heaviest = scenario.domains.iter().map(|d| d.weight).max().unwrap_or(1);
+        let weight = |d: &overspin_scenario::Domain, v: u32| {
+            d.weights.get(v as usize).copied().unwrap_or(d.weight)
+        };
+        let all = scenario.domains.iter().flat_map(|d| (0..d.vcpus).map(move |v| weight(d, v)));
+        let heaviest = all.max().unwrap_or(1);
         let one = |(domain, loads): (&overspin_scenario::Domain, &Loads)| {
             let pool = pool(domain.pool);
             let of_vcpu = |v: u32| {
@@ -267,7 +271,9 @@ impl ThreadsWorld {
                 name: domain.name.clone(),
                 vcpus: domain.vcpus,
                 cpus: (0..domain.vcpus).map(of_vcpu).collect(),
-                nice: kernel::nice(domain.weight, heaviest),
+                nice: (0..domain.vcpus)
+                    .map(|v| kernel::nice(weight(domain, v), heaviest))
+                    .collect(),
                 // `supports` has said why if there is none.
                 quota: Some(domain.cap).filter(|cap| *cap > 0).and_then(|cap| Quota::new(cap).ok()),
                 // `supports::check` has found the lock.

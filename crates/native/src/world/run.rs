@@ -32,7 +32,8 @@ pub(super) struct DomainRun {
     pub vcpus: u32,
     /// For each vCPU, the CPUs of this machine that it may use.
     pub cpus: Vec<Vec<usize>>,
-    pub nice: i32,
+    /// For each vCPU, the nice value of its threads.
+    pub nice: Vec<i32>,
     /// Its cap.
     pub quota: Option<Quota>,
     pub bank: Arc<dyn Bank>,
@@ -100,10 +101,11 @@ impl Task {
         if let Err(e) = pin(&cpus) {
             run.fail(format!("cannot keep a thread to CPUs {cpus:?}: {e}"));
         }
-        if domain.nice != 0
-            && let Err(e) = set_nice(domain.nice)
+        let nice = domain.nice.get(self.vcpu as usize).copied().unwrap_or_default();
+        if nice != 0
+            && let Err(e) = set_nice(nice)
         {
-            run.fail(format!("cannot give a thread nice value {}: {e}", domain.nice));
+            run.fail(format!("cannot give a thread nice value {nice}: {e}"));
         }
         if let Some(Err(e)) = domain.quota.as_ref().map(Quota::add_this_thread) {
             run.fail(format!("cannot put a thread of domain `{}` under its cap: {e}", domain.name));

@@ -119,14 +119,25 @@ fn a_heavier_domain_gets_more_of_a_cpu() {
         weight,
         ..domain(name, 1, "ticket", work::<BurnWait>(r#"{"burn": 1000000000}"#))
     };
+    the_first_gets_more(&[hog("heavy", 1024), hog("light", 128)]);
+}
+
+#[test]
+fn a_heavier_vcpu_gets_more_of_a_cpu() {
+    let hogs = domain("hogs", 2, "ticket", work::<BurnWait>(r#"{"burn": 1000000000}"#));
+    the_first_gets_more(&[Domain { weights: vec![1024, 128], ..hogs }]);
+}
+
+/// Of two vCPUs on one CPU.
+fn the_first_gets_more(hogs: &[Domain]) {
     // Where other programs have the CPU, both get a few slices in a run, and their order decides. So the test goes on
     // until both together have had it for a while.
     let mut ran = [Picos::ZERO; 2];
     for _ in 0..20 {
-        let hogs = vec![hog("heavy", 1024), hog("light", 128)];
-        let outcome = measured(&scenario(1, 600 * MS, hogs), &mut ());
-        for (sum, domain) in ran.iter_mut().zip(&outcome.domains) {
-            *sum += domain.vcpus[0].running;
+        let outcome = measured(&scenario(1, 600 * MS, hogs.to_vec()), &mut ());
+        let vcpus = outcome.domains.iter().flat_map(|domain| &domain.vcpus);
+        for (sum, vcpu) in ran.iter_mut().zip(vcpus) {
+            *sum += vcpu.running;
         }
         if ran[0] + ran[1] > 500 * MS {
             break;

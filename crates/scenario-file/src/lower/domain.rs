@@ -36,6 +36,28 @@ pub(super) fn domain(r: &Reader<'_>, index: usize, host: &Host) -> Result<Domain
             format!("a whole number from {legal}"),
         ));
     }
+    if !domain.weights.is_empty() && domain.weights.len() != vcpus as usize {
+        return Err(r.error(
+            "weights",
+            format!(
+                "`{}` has {} weights for {vcpus} vCPUs",
+                r.full("weights"),
+                domain.weights.len()
+            ),
+            "give one weight for each vCPU, or `weight` for all of them",
+        ));
+    }
+    for weight in &domain.weights {
+        if let Err(SchedError::Param { legal, .. }) =
+            (DomainParams { weight: *weight, cap: 0 }).check(None)
+        {
+            return Err(r.error(
+                "weights",
+                format!("`{}`: {weight} is no weight", r.full("weights")),
+                format!("whole numbers from {legal}"),
+            ));
+        }
+    }
     let pool = pool_of(r, host)?;
     let affinity = affinity(r, vcpus)?;
     can_run(r, host, pool, &affinity)?;

@@ -13,6 +13,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     source: "Xen bvt, May 2005 (the default until July 2005)",
     work_conserving: false,
     weights: true,
+    vcpu_weights: false,
     caps: false,
     ticks: false,
     params: &[ALLOWANCE, AS_IS],

@@ -71,6 +71,7 @@ pub(crate) const RELAXED_VCPU: SchedulerInfo = SchedulerInfo {
     source: "VMware ESX 4 and later, as published; constants are a model",
     work_conserving: false,
     weights: true,
+    vcpu_weights: false,
     caps: false,
     ticks: false,
     params: &[QUANTUM, SAMPLE, STOP, START],

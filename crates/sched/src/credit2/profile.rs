@@ -185,6 +185,7 @@ pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     source: "Xen 4.18 and later, credit2 (the default)",
     work_conserving: true,
     weights: true,
+    vcpu_weights: false,
     caps: true,
     ticks: false,
     params: TODAY_PARAMS,

@@ -167,6 +167,27 @@ impl Hypervisor {
         Ok(())
     }
 
+    /// Gives one vCPU a weight of its own in place of its domain's. Schedulers without such weights ignore it.
+    ///
+    /// # Errors
+    /// [`SchedError::UnknownVcpu`]; [`SchedError::Param`] if the weight is outside its range.
+    pub fn set_weight(
+        &mut self,
+        now: Nanos,
+        v: VcpuId,
+        weight: u32,
+        out: &mut Vec<Action>,
+    ) -> Result<(), SchedError> {
+        if self.machine.vcpus.get(v.index()).is_none_or(|vcpu| vcpu.removed) {
+            return Err(SchedError::UnknownVcpu(v));
+        }
+        DomainParams { weight, cap: 0 }.check(None)?;
+        self.tell(now);
+        self.scheduler.set_weight(cx!(self, now, self.executing, out), v, weight);
+        self.changes.note(now, Change::Weight(v, weight));
+        Ok(())
+    }
+
     /// Sets parameters that only this scheduler has, for a domain or for one vCPU.
     ///
     /// # Errors

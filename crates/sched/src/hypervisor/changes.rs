@@ -30,6 +30,8 @@ pub enum Change {
     DomainUnpaused(DomainId),
     /// Weight and cap of a domain were set.
     DomainParams(DomainId, DomainParams),
+    /// A vCPU was given a weight of its own.
+    Weight(VcpuId, u32),
     /// Parameters of the scheduler's own kind were set.
     Configured(Whose),
     /// The affinity of a vCPU was set.

@@ -21,8 +21,8 @@
 //! tick.
 //!
 //! Weights: a domain's weight of 256 corresponds to a thread of nice 0 (1024), and each of its vCPUs has
-//! that weight. With `group_shares` the domain's weight is divided by its runnable vCPUs on the whole
-//! machine (the specification's flat model of group scheduling). A domain's cap is the quota of its
+//! that weight, unless it has one of its own. With `group_shares` weights are divided by the runnable vCPUs of
+//! the domain on the whole machine (the specification's flat model of group scheduling). A domain's cap is the quota of its
 //! bandwidth control: a throttled vCPU stays runnable, so its guest sees steal.
 //!
 //! `balance` turns on balance scheduling (Sukwong & Kim, EuroSys 2011; specification §11): a vCPU is
@@ -164,6 +164,11 @@ impl<C: Class> Scheduler for Host<C> {
         self.arm_refill(cx);
     }
 
+    fn set_weight(&mut self, cx: &mut Context<'_>, v: VcpuId, weight: u32) {
+        self.vcpus[v.index()].weight = Some(i64::from(weight) * NICE_0 / DOMAIN_WEIGHT);
+        self.reweigh(cx, self.vcpus[v.index()].domain);
+    }
+
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let domain = cx.domain_of(v);
         self.domains[domain.index()].members.push(v);
@@ -172,6 +177,7 @@ impl<C: Class> Scheduler for Host<C> {
             domain,
             queued: false,
             throttled: false,
+            weight: None,
             new: true,
             last_ran: Nanos::MIN / 2,
             average: Average::new(),

@@ -151,6 +151,7 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     source: "Linux 2.6.23 to 6.5 (constants of 5.x)",
     work_conserving: true,
     weights: true,
+    vcpu_weights: true,
     caps: true,
     ticks: true,
     params: &[
@@ -181,6 +182,7 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
     source: "Linux 6.6",
     work_conserving: true,
     weights: true,
+    vcpu_weights: true,
     caps: true,
     ticks: true,
     params: &[

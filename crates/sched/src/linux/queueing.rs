@@ -16,6 +16,8 @@ pub(super) struct Vcpu {
     pub queued: bool,
     /// Runnable, and kept off the queues by its domain's quota.
     pub throttled: bool,
+    /// Its own weight in place of its domain's, by the scale of entities.
+    pub weight: Option<i64>,
     /// It has never woken.
     pub new: bool,
     /// When it last left a pCPU.
@@ -110,9 +112,11 @@ impl<C: Class> Host<C> {
     pub(super) fn reweigh(&mut self, cx: &mut Context<'_>, d: DomainId) {
         let domain = &self.domains[d.index()];
         let by = if self.tunables.group_shares { domain.runnable.max(1) } else { 1 };
-        let weight = (domain.weight / by).max(1);
+        let of_domain = domain.weight;
         for i in 0..self.domains[d.index()].members.len() {
             let v = self.domains[d.index()].members[i];
+            let weight = self.vcpus[v.index()].weight.unwrap_or(of_domain);
+            let weight = (weight / by).max(1);
             let old = self.entities[v.index()].weight;
             if old == weight {
                 continue;

@@ -30,6 +30,7 @@ pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     source: "Xen rtds, 4.10 and later",
     work_conserving: true,
     weights: false,
+    vcpu_weights: false,
     caps: false,
     ticks: false,
     params: &[PERIOD, BUDGET, EXTRATIME, AS_IS],

@@ -13,6 +13,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     source: "Xen sedf, May 2005 (the default from July 2005 to June 2006)",
     work_conserving: false,
     weights: false,
+    vcpu_weights: false,
     caps: false,
     ticks: false,
     params: PARAMS,

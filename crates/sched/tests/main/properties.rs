@@ -367,6 +367,27 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
+    /// vCPUs of one domain share a pCPU by weights of their own, where a scheduler has such.
+    #[test]
+    fn hogs_of_a_domain_share_a_pcpu_by_their_own_weights(
+        name in scheduler(|s| s.vcpu_weights),
+        weights in proptest::collection::vec(64..=2048u32, 2..=8),
+    ) {
+        let mut d = Driver::flat(name, 1);
+        let hogs = d.domain(256, 0, weights.len() as u32);
+        for (v, weight) in hogs.iter().zip(&weights) {
+            d.call(|h, now, out| h.set_weight(now, *v, *weight, out).unwrap());
+        }
+        hogs.iter().for_each(|v| d.up(*v));
+        d.run_to(Nanos::sec(40));
+        let sum: u32 = weights.iter().sum();
+        for (v, weight) in hogs.iter().zip(&weights) {
+            let fair = f64::from(*weight) / f64::from(sum);
+            let got = d.running(*v).0 as f64 / Nanos::sec(40).0 as f64;
+            prop_assert!((got - fair).abs() < 0.025, "{got} of {fair}: {weights:?}");
+        }
+    }
+
     /// T3: hogs on one pCPU share it by weight, over 400 periods. T1: nothing is lost.
     ///
     /// Weights are at most 3 to 1: a vCPU that earns more than 300 credits while it waits loses half
