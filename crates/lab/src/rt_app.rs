@@ -119,6 +119,11 @@ pub fn import(path: &str, text: &str) -> Result<Imported, LocatedError> {
     Ok(Imported { scenario, dropped: import.dropped })
 }
 
+/// The weight of a nice value.
+pub(crate) fn weight(nice: i32) -> u32 {
+    (WEIGHT * PER_NICE.powi(-nice)).round().clamp(1.0, 65_535.0) as u32
+}
+
 struct Import<'a> {
     path: &'a str,
     text: &'a str,
@@ -231,7 +236,7 @@ impl Import<'_> {
                 "nice values are -20 to 19; scenarios have weights, not real-time priorities";
             return Err(self.error(&object.range, message, help));
         }
-        let weight = (WEIGHT * PER_NICE.powi(-(nice as i32))).round().clamp(1.0, 65_535.0) as u32;
+        let weight = weight(nice as i32);
         let mut out = String::new();
         for i in 0..instances {
             let name = if instances == 1 { name.to_owned() } else { format!("{name}-{i}") };

@@ -183,8 +183,81 @@ fn recordings_become_scenarios_that_are_compared() {
     assert!(out.contains("under `cfs` in `sim`") && out.contains("gap"), "{out}");
     overspin.write("w.json", "{}");
     let err = overspin.fails(&["import", "rt-app", "w.json", "--compare"], 2);
-    assert!(err.contains("are for `perf-sched`"), "{err}");
+    assert!(err.contains("--compare is for `perf-sched`"), "{err}");
     overspin.write("bad.txt", "\nhello\n");
     let err = overspin.fails(&["import", "perf-sched", "bad.txt"], 2);
     assert!(err.contains("bad.txt:2:1: this is no line of `perf sched script`"), "{err}");
+}
+
+/// Recordings that the tests of the reader use too.
+fn recorded(name: &str) -> String {
+    let folder = root().join("crates/lab/src/perf_sched/recordings");
+    folder.join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn binary_recordings_name_the_command_that_converts_them() {
+    let overspin = overspin();
+    for (bytes, command) in [
+        (&b"PERFILE2h\0\0\0"[..], "perf script --ns -i r.data"),
+        (b"\x17\x08\x44tracing7\0", "trace-cmd report -i r.data"),
+    ] {
+        overspin.write("r.data", bytes);
+        let err = overspin.fails(&["import", "perf-sched", "r.data"], 2);
+        assert!(err.contains("r.data:1:1: ") && err.contains(command), "{err}");
+    }
+}
+
+#[test]
+fn some_tasks_of_a_recording() {
+    let overspin = overspin();
+    let recording = recorded("perf-6.1-task-events.txt");
+    let import = |more: &[&str]| {
+        let args = [&["import", "perf-sched", &recording, "-o", "r.toml"], more].concat();
+        let (_, err) = overspin.fine(&args);
+        assert!(err.contains("tasks that were not chosen"), "{err}");
+        let scenario = std::fs::read_to_string(overspin.path("r.toml")).unwrap();
+        overspin.fine(&["run", "r.toml"]);
+        scenario.lines().filter(|line| line.starts_with("    \"")).count()
+    };
+    let of_name = import(&["--task", "a ==> *"]);
+    // Two names of one program are more than one of them, and a process has all its threads.
+    let of_process = import(&["--pid", "8044"]);
+    assert!(of_name == 1 && of_process > 3, "{of_name} {of_process}");
+    overspin.write("cgroup.procs", "8044\n");
+    assert_eq!(import(&["--cgroup", "cgroup.procs"]), of_process);
+    for (args, message) in [
+        (["--task", "nobody"], "no task of this recording is called `nobody`"),
+        (["--cgroup", "/web"], "does not say in which control groups"),
+        (["--pid", "1,2"], "has a number that was asked for"),
+    ] {
+        let args = [&["import", "perf-sched", &recording], &args[..]].concat();
+        let err = overspin.fails(&args, 2);
+        let flat = err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(message), "{err}");
+    }
+}
+
+#[test]
+fn waits_for_locks_and_cpus() {
+    let overspin = overspin();
+    let example = |name: &str| root().join("examples").join(name).to_str().unwrap().to_owned();
+    let locks = example("locks.perf.txt");
+    let import = ["import", "perf-lock", &locks, "-o", "l.toml"];
+    let (out, _) = overspin.fine(&[&import[..], &["--elapsed", "2s", "--tasks", "2"]].concat());
+    assert!(out.contains("swake_up_one+0x35") && out.contains("as a lock-loop"), "{out}");
+    overspin.fine(&["run", "l.toml"]);
+    let err = overspin.fails(&import, 2);
+    assert!(err.contains("--elapsed 10s --tasks 4"), "{err}");
+    for latencies in [example("runqlat.txt"), recorded("runqlat-bpftrace.txt")] {
+        let (out, _) = overspin.fine(&["import", "runqlat", &latencies]);
+        assert!(out.contains("p99.9"), "{out}");
+        let (out, _) = overspin.fine(&["import", "runqlat", &latencies, "--scenario", "l.toml"]);
+        assert!(out.contains("under `eevdf-6.18` in `sim`") && out.contains("the run is"), "{out}");
+        let err = overspin.fails(&["import", "runqlat", &latencies, "-o", "x.toml"], 2);
+        assert!(err.contains("makes no scenario"), "{err}");
+    }
+    let err = overspin.fails(&["import", "perf-sched", &locks], 2);
+    let flat = err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("import perf-lock"), "{err}");
 }

@@ -1,6 +1,6 @@
 //! A recording by itself, and beside a run of its scenario.
 
-use super::figures::TraceFigures;
+use super::figures::{TaskFigures, TraceFigures};
 use overspin_report::{Block, Grid, short};
 use std::collections::BTreeMap;
 
@@ -34,15 +34,54 @@ fn rows() -> Vec<Row> {
 
 /// The figures of a recording alone.
 #[must_use]
-pub fn measured(names: &[String], measured: &TraceFigures) -> Vec<Block> {
+pub fn measured(measured: &TraceFigures) -> Vec<Block> {
     let mut grid = Grid::new(1, &["figure", "unit", "measured"]);
     for (name, unit, of) in rows() {
         grid.row([name, unit.to_owned(), shown(of(measured))]);
     }
-    for (program, share) in shares(names, measured) {
-        grid.row([share_of(&program), "%".to_owned(), short(share)]);
+    vec![
+        Block::Title("Recorded".into()),
+        Block::Grid(grid),
+        about(measured),
+        Block::Heading("Programs".into()),
+        Block::Grid(programs(measured)),
+        Block::Text(
+            "Waits for a CPU, after wake-ups and preemptions, as `perf sched latency` has them; it calls them Switches."
+                .into(),
+        ),
+    ]
+}
+
+/// The programs with most CPU time, as `perf sched latency` shows them.
+fn programs(measured: &TraceFigures) -> Grid {
+    let mut by_name = BTreeMap::<&str, (u64, TaskFigures)>::new();
+    for task in &measured.tasks {
+        let (tasks, sum) = by_name.entry(&task.name).or_default();
+        *tasks += 1;
+        sum.ran += task.ran;
+        sum.dispatches += task.dispatches;
+        sum.delay += task.delay;
+        sum.longest = sum.longest.max(task.longest);
     }
-    vec![Block::Title("Recorded".into()), Block::Grid(grid), about(measured)]
+    let mut all: Vec<(&str, (u64, TaskFigures))> = by_name.into_iter().collect();
+    all.sort_by_key(|(_, (_, sum))| std::cmp::Reverse(sum.ran));
+    let whole = measured.all_ran().max(1) as f64;
+    let mut grid =
+        Grid::new(1, &["program", "tasks", "CPU ms", "share %", "waits", "mean ms", "max ms"]);
+    let ms = |ns: f64| short(ns / 1e6);
+    for (name, (tasks, sum)) in all.into_iter().take(MOST_PROGRAMS) {
+        let waited = |of: f64| if sum.dispatches == 0 { "-".to_owned() } else { ms(of) };
+        grid.row([
+            name.to_owned(),
+            tasks.to_string(),
+            ms(sum.ran as f64),
+            short(100.0 * sum.ran as f64 / whole),
+            sum.dispatches.to_string(),
+            waited(sum.delay as f64 / sum.dispatches.max(1) as f64),
+            waited(sum.longest as f64),
+        ]);
+    }
+    grid
 }
 
 /// The figures of a recording beside those of a run of its scenario.

@@ -16,18 +16,13 @@ pub struct TraceFigures {
     pub delays: Delays,
     /// CPU time of each task.
     pub ran: Vec<u64>,
+    /// The same tasks one by one, of a recording.
+    pub tasks: Vec<TaskFigures>,
     /// CPU time by the kernel's own account, which leaves out interrupts; 0 if the recording does not have it.
     pub accounted: u64,
 }
 
 impl TraceFigures {
-    pub(super) fn ran(&mut self, task: usize, time: u64) {
-        if self.ran.len() <= task {
-            self.ran.resize(task + 1, 0);
-        }
-        self.ran[task] += time;
-    }
-
     /// CPU time of all tasks.
     #[must_use]
     pub fn all_ran(&self) -> u64 {
@@ -39,6 +34,21 @@ impl TraceFigures {
     pub fn switch_rate(&self) -> f64 {
         self.switches as f64 / (self.elapsed.max(1) as f64 / 1e9)
     }
+}
+
+/// Figures of one task, or of several. Times are in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskFigures {
+    /// The name.
+    pub name: String,
+    /// CPU time.
+    pub ran: u64,
+    /// Times when it ran after it had waited for a CPU.
+    pub dispatches: u64,
+    /// All these waits together.
+    pub delay: u64,
+    /// The longest of them.
+    pub longest: u64,
 }
 
 /// Scheduling delays in nanoseconds.
@@ -59,14 +69,22 @@ impl Delays {
     /// are none. It is the smallest delay that so many of a hundred do not exceed.
     #[must_use]
     pub fn percentile(&self, percent: u64, all: bool) -> Option<u64> {
-        let mut delays = self.woken.clone();
-        if all {
-            delays.extend(&self.preempted);
-        }
-        delays.sort_unstable();
-        let rank = (delays.len() as u64 * percent).div_ceil(100).max(1) as usize;
-        delays.get(rank - 1).copied()
+        let preempted = if all { &self.preempted[..] } else { &[] };
+        of_thousand(&self.woken, preempted, percent * 10)
     }
+
+    /// The smallest delay that so many of a thousand do not exceed; `None` without any.
+    #[must_use]
+    pub fn per_mille(&self, thousandths: u64) -> Option<u64> {
+        of_thousand(&self.woken, &self.preempted, thousandths)
+    }
+}
+
+fn of_thousand(some: &[u64], others: &[u64], thousandths: u64) -> Option<u64> {
+    let mut delays = [some, others].concat();
+    delays.sort_unstable();
+    let rank = (delays.len() as u64 * thousandths).div_ceil(1_000).max(1) as usize;
+    delays.get(rank - 1).copied()
 }
 
 /// Watches a run of the scenario, in which each task has a vCPU of its own.

@@ -1,28 +1,48 @@
-//! A line of `perf script` or of the kernel's own `trace` file.
+//! A line of `perf script`, of `trace-cmd report` or of the kernel's own `trace` file.
 //!
 //! ```text
 //! COMM PID [CPU] SECONDS: GROUP:EVENT: FIELDS             perf script, perf sched script
-//! COMM-PID [CPU] FLAGS SECONDS: EVENT: FIELDS             /sys/kernel/tracing/trace, trace-cmd report
+//! COMM PID/TID [CPU] MISC SECONDS: PERIOD EVENT: FIELDS   perf script -F ...
+//! COMM PID [CPU] SECONDS: PERF_RECORD_FORK(2:3):(1:1)     perf script --show-task-events
+//!     ADDRESS SYMBOL+OFFSET (FILE)                        a call chain of perf, up to an empty line
+//! COMM-PID [CPU] FLAGS SECONDS: EVENT: FIELDS             trace-cmd report, /sys/kernel/tracing/trace
+//! COMM-PID (PROCESS) [CPU] FLAGS SECONDS: EVENT: FIELDS   the same with the option record-tgid
+//! COMM-PID CPU+FLAGS SECONDS: EVENT: FIELDS               trace-cmd report -l
 //! ```
 //!
-//! The fields of scheduling events are either `prev_comm=a prev_pid=1 ...` or `a:1 [120] S ==> b:2 [120]`.
+//! Sources: `perf_sample__fprintf_start`, `process_event` and `sample__fprintf_callchain` of perf 4.12 to 6.12 (the
+//! fields of a line, in their order), `tep_print_event` of libtraceevent, `trace_print_context` of the kernel.
+
+use super::fields::{self, likeliest};
 
 /// A line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     /// An event.
     Event(Event<'a>),
-    /// The recorder had to drop so many events.
+    /// A thread belongs to a process.
+    Thread { pid: u32, process: u32 },
+    /// The control group of the task of the event before, which perf writes below a call chain.
+    Group(&'a str),
+    /// The recorder had to drop so many events, or more.
     Lost(u64),
-    /// A comment, an empty line, or a line of a call chain.
+    /// The CPUs of the machine.
+    Cpus(u32),
+    /// A line of a call chain.
+    Chain,
+    /// A comment, an empty line, or a record of perf that says nothing of scheduling.
     Chatter,
 }
 
 /// An event, and what ran where it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event<'a> {
-    /// The task that ran there; `None` if the recorder did not know it, because the task was about to vanish.
+    /// The task that ran there; `None` if the line does not say it, or if the task was about to vanish.
     pub current: Option<Who<'a>>,
+    /// The process of that task.
+    pub process: Option<u32>,
+    /// The control group of that task.
+    pub group: Option<&'a str>,
     pub cpu: u32,
     /// Nanoseconds of the recorder's clock.
     pub at: u64,
@@ -36,15 +56,25 @@ pub(super) struct Event<'a> {
 pub(super) struct Who<'a> {
     pub comm: &'a str,
     pub pid: u32,
-    /// The kernel's priority: 120 is nice 0, below 100 is real-time.
-    pub prio: Option<u32>,
+    /// The kernel's priority: 120 is nice 0, below 100 is real-time, -1 has a deadline.
+    pub prio: Option<i32>,
+}
+
+/// What a task that leaves its CPU will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Left {
+    /// It was preempted.
+    Ready,
+    Asleep,
+    /// It has ended.
+    Gone,
 }
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EventKind<'a> {
-    /// The CPU goes from one task to another; `state` is that of the first.
-    Switch { prev: Who<'a>, state: &'a str, next: Who<'a> },
+    /// The CPU goes from one task to another.
+    Switch { prev: Who<'a>, left: Left, next: Who<'a> },
     /// Somebody is about to wake a task.
     Waking(Who<'a>),
     /// A task was woken.
@@ -59,156 +89,336 @@ pub(super) enum EventKind<'a> {
     ContentionEnd { lock: &'a str },
     /// The CPU begins to serve an interrupt, or has served it.
     Interrupt { begins: bool },
+    /// A process moved to a control group.
+    Attached { pid: u32, path: &'a str },
     /// Nothing that changes who runs.
     Other { name: &'a str },
 }
 
-/// Reads a line; the error says what is wrong with it.
-pub(super) fn read(line: &str) -> Result<Line<'_>, String> {
+/// A line that cannot be read, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unreadable {
+    pub message: String,
+    pub help: &'static str,
+}
+
+impl Unreadable {
+    fn new(message: impl Into<String>, help: &'static str) -> Self {
+        Self { message: message.into(), help }
+    }
+}
+
+/// The remedy for text of another origin.
+pub(super) const WANTED: &str = "give the output of `perf sched script`, `perf script` or `trace-cmd report`, or the kernel's \
+                                 file `trace`, and nothing else";
+const FIELDS: &str = "write the text with `perf script -F comm,pid,tid,cpu,time,event,trace`";
+const CLOCK: &str = "record with a clock that counts time: `trace-cmd record -C mono`, or `echo mono > /sys/kernel/tracing/trace_clock`";
+const LATENCY: &str =
+    "read the file again after `echo 0 > /sys/kernel/tracing/options/latency-format`";
+
+/// Reads a line. Behind a line of a call chain (`in_chain`), the place of its source may follow.
+pub(super) fn read(line: &str, in_chain: bool) -> Result<Line<'_>, Unreadable> {
     let trimmed = line.trim();
-    if trimmed.is_empty() || trimmed.starts_with('#') {
+    if trimmed.is_empty() {
         return Ok(Line::Chatter);
     }
-    if let Some(lost) = lost(trimmed) {
-        return Ok(Line::Lost(lost));
-    }
-    let indented = line.starts_with([' ', '\t']);
-    let Some((who, cpu, rest)) = head(trimmed) else {
-        let first = trimmed.split_whitespace().next().unwrap_or_default();
-        let is_address = first.len() >= 8 && first.bytes().all(|b| b.is_ascii_hexdigit());
-        if indented && is_address {
-            return Ok(Line::Chatter);
+    // A name may begin with `#`, so a line is a comment only if it is no event.
+    let event = head(trimmed).map(|head| event(&head));
+    let comment = trimmed.strip_prefix('#');
+    match (event, comment) {
+        (Some(Ok(line)), _) => return Ok(line),
+        (_, Some(comment)) => {
+            return Ok(cpus_in_comment(comment).map_or(Line::Chatter, Line::Cpus));
         }
-        return Err("this is no line of `perf sched script`: there is no task with a CPU".into());
+        (Some(Err(fault)), None) => return Err(fault),
+        (None, None) => {}
+    }
+    if let Some(line) = header(trimmed).or_else(|| lost(trimmed).map(Line::Lost)) {
+        return Ok(line);
+    }
+    if line.starts_with([' ', '\t']) {
+        if trimmed.starts_with('/') {
+            return Ok(Line::Group(trimmed));
+        }
+        if is_chain(trimmed) || in_chain && is_source(trimmed) || is_namespaces(line) {
+            return Ok(Line::Chain);
+        }
+    }
+    Err(fault(trimmed))
+}
+
+/// What is wrong with a line that has no head.
+fn fault(line: &str) -> Unreadable {
+    let mut words = line.split_whitespace();
+    if let Some((_, after)) = brackets(line).next() {
+        let next = after.split_whitespace().next().unwrap_or_default();
+        return match next.strip_suffix(':') {
+            Some(count) if is_digits(count) => {
+                Unreadable::new(format!("the time `{count}` is a count, not seconds"), CLOCK)
+            }
+            _ => Unreadable::new("there is no time after the CPU, such as `1815.091893:`", FIELDS),
+        };
+    }
+    let relative = |word: &str| word.split_once("us").is_some_and(|(n, _)| is_digits(n));
+    if words.clone().skip(1).any(relative) {
+        return Unreadable::new("the times of this line begin at 0: the latency format", LATENCY);
+    }
+    if words.any(|word| word.strip_suffix(':').and_then(nanoseconds).is_some()) {
+        return Unreadable::new("there is no CPU in brackets before the time", FIELDS);
+    }
+    Unreadable::new("this is no line of `perf sched script`: there is no task with a CPU", WANTED)
+}
+
+/// The beginning of a line with an event.
+struct Head<'a> {
+    current: Option<Who<'a>>,
+    process: Option<u32>,
+    /// `None`: the recorder did not know it.
+    cpu: Option<u32>,
+    flags: &'a str,
+    at: u64,
+    rest: &'a str,
+}
+
+/// The words between the CPU and the time at most: flags, perf's `misc`, a date and a time of day.
+const MOST_BETWEEN: usize = 4;
+
+fn head(line: &str) -> Option<Head<'_>> {
+    let all = brackets(line).filter_map(|(open, after)| {
+        let cpu = line[open + 1..].split_once(']')?.0.parse().ok();
+        let (flags, at, rest) = time(after)?;
+        let (current, process) = task(line[..open].trim());
+        Some(Head { current, process, cpu, flags, at, rest })
+    });
+    // A name may look like a task with its CPU and a time. With names that a task can have, the last reading is right.
+    let known = |head: &Head<'_>| head.current.is_some();
+    let mut all: Vec<Head<'_>> = all.collect();
+    if all.iter().any(known) {
+        all.retain(known);
+    } else {
+        all.truncate(1);
+    }
+    fn name<'a>(head: &Head<'a>) -> &'a str {
+        head.current.map_or("", |who| who.comm)
+    }
+    likeliest(all.into_iter(), name).or_else(|| latency_head(line))
+}
+
+/// `COMM-PID CPU+FLAGS SECONDS:`, of `trace-cmd report -l`.
+fn latency_head(line: &str) -> Option<Head<'_>> {
+    line.match_indices(": ").find_map(|(end, _)| {
+        let start = line[..end].rfind(' ')? + 1;
+        let at = nanoseconds(&line[start..end])?;
+        let before = line[..start].trim_end();
+        let (task_text, place) = before.rsplit_once(' ')?;
+        let digits = place.find(|c: char| !c.is_ascii_digit())?;
+        let (current, process) = task(task_text.trim());
+        let cpu = Some(place[..digits].parse().ok()?);
+        current?;
+        Some(Head { current, process, cpu, flags: &place[digits..], at, rest: &line[end + 1..] })
+    })
+}
+
+/// Where there is a number in brackets, and what follows it.
+fn brackets(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    line.match_indices('[').filter_map(|(open, _)| {
+        let (inside, after) = line[open + 1..].split_once(']')?;
+        // `[-01]`: an event that perf made itself.
+        is_digits(inside.trim_start_matches('-')).then_some((open, after))
+    })
+}
+
+/// The flags before a time, the time, and what follows.
+fn time(text: &str) -> Option<(&str, u64, &str)> {
+    let mut flags = "";
+    let mut rest = text;
+    for between in 0..=MOST_BETWEEN {
+        rest = rest.trim_start();
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let word = &rest[..end];
+        rest = &rest[end..];
+        if let Some(at) = word.strip_suffix(':').and_then(nanoseconds) {
+            return Some((flags, at, rest));
+        }
+        if between == 0 {
+            flags = word;
+        }
+    }
+    None
+}
+
+/// The task before the CPU of a line, and its process.
+fn task(text: &str) -> (Option<Who<'_>>, Option<u32>) {
+    // The kernel's `trace` may show the process after the thread: `cat-12 ( 10)`, or `(-------)`.
+    let (text, in_parentheses) = match text.strip_suffix(')').and_then(|text| text.rsplit_once('('))
+    {
+        Some((text, process)) => (text.trim(), process.trim().parse().ok()),
+        None => (text, None),
     };
-    let mut words = rest.split_whitespace();
-    let (mut flags, mut at) = ("", None);
-    for word in words.by_ref() {
-        at = word.strip_suffix(':').and_then(nanoseconds);
-        if at.is_some() {
-            break;
-        }
-        flags = word;
+    // perf did not know the task.
+    if ["-1", "-1/-1"].iter().any(|unknown| text.strip_suffix(unknown).is_some_and(is_blank_end)) {
+        return (None, None);
     }
-    let at = at.ok_or("there is no time after the CPU, such as `1815.091893:`")?;
+    let (comm, numbers) = match text.rsplit_once(char::is_whitespace).unwrap_or(("", text)) {
+        (comm, numbers) if numbers.split('/').all(is_digits) => (comm, numbers),
+        _ => match text.rsplit_once('-') {
+            Some((comm, pid)) => (comm, pid),
+            None => return (None, None),
+        },
+    };
+    // `PROCESS/THREAD`
+    let (process, pid) = match numbers.split_once('/') {
+        Some((process, pid)) => (process.parse().ok(), pid),
+        None => (in_parentheses, numbers),
+    };
+    // trace-cmd and the kernel do not know the names of all tasks.
+    let comm = Some(comm.trim()).filter(|comm| *comm != "<...>").unwrap_or_default();
+    (pid.parse().ok().map(|pid| Who { comm, pid, prio: None }), process)
+}
+
+fn event<'a>(head: &Head<'a>) -> Result<Line<'a>, Unreadable> {
     // `perf script` may put the period of the sample before the event.
-    let event = words.find(|w| w.parse::<u64>().is_err()).unwrap_or_default();
-    let name = event.strip_suffix(':').ok_or("there is no event after the time")?;
-    // The event's own text follows its name.
-    let fields = rest.split_once(event).map_or("", |(_, fields)| fields.trim());
-    let what = what(name, fields).ok_or_else(|| format!("the fields of `{name}` are unknown"))?;
+    let rest = head.rest.trim_start();
+    let rest = match rest.split_once(char::is_whitespace) {
+        Some((period, rest)) if is_digits(period) => rest.trim_start(),
+        _ => rest,
+    };
+    if let Some(record) = rest.strip_prefix("PERF_RECORD_") {
+        return Ok(of_record(record));
+    }
+    let (name, behind) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
+    let is_function = behind.trim_start().starts_with("<-") || rest.ends_with("stack trace>");
+    let (name, fields) = match name.strip_suffix(':') {
+        Some(name) => (name, behind.trim()),
+        None if is_function => ("function", ""),
+        None => return Err(Unreadable::new("there is no event after the time", FIELDS)),
+    };
+    let Some(what) = fields::meaning(name, fields) else {
+        return Err(if fields.is_empty() {
+            Unreadable::new(format!("`{name}` has no fields"), FIELDS)
+        } else {
+            Unreadable::new(
+                format!("the fields of `{name}` are unknown"),
+                "write the text without options for other formats, and check that the line is whole",
+            )
+        });
+    };
+    let Some(cpu) = head.cpu else { return Ok(Line::Chatter) };
     // The third flag: `h` and `H` are handlers of interrupts, `s` is a softirq.
-    let in_interrupt = flags.chars().nth(2).is_some_and(|c| "hHszZ".contains(c));
-    Ok(Line::Event(Event { current: who, cpu, at, in_interrupt, what }))
+    let in_interrupt = head.flags.chars().nth(2).is_some_and(|c| "hHszZ".contains(c));
+    let group = match what {
+        EventKind::Switch { .. } | EventKind::Waking(_) | EventKind::Wakeup(_) => {
+            fields::group_behind(behind)
+        }
+        _ => None,
+    };
+    let (current, process) = (head.current, head.process);
+    Ok(Line::Event(Event { current, process, group, cpu, at: head.at, in_interrupt, what }))
+}
+
+/// A record of perf. Its time may be 0, so it is no event.
+fn of_record(record: &str) -> Line<'_> {
+    let thread = |pid: &str, process: &str| {
+        Some(Line::Thread { pid: pid.parse().ok()?, process: process.parse().ok()? })
+    };
+    let of = || {
+        if let Some(fork) = record.strip_prefix("FORK(") {
+            // `(PROCESS:THREAD):(PARENT:ITS THREAD)`
+            let (process, pid) = fork.split_once(')')?.0.split_once(':')?;
+            return thread(pid, process);
+        }
+        if record.starts_with("COMM") {
+            // `COMM: NAME:PROCESS/THREAD`
+            let (process, pid) = record.rsplit_once(':')?.1.split_once('/')?;
+            return thread(pid.trim(), process);
+        }
+        let lost = record.strip_prefix("LOST")?.split_once("lost ")?.1;
+        Some(Line::Lost(lost.split_whitespace().next()?.parse().ok()?))
+    };
+    of().unwrap_or(Line::Chatter)
+}
+
+/// Lines that the recorders write before and between events.
+fn header(line: &str) -> Option<Line<'static>> {
+    if let Some(cpus) = line.strip_prefix("cpus=") {
+        return Some(Line::Cpus(cpus.parse().ok()?));
+    }
+    let is_empty = || line.strip_prefix("CPU ")?.strip_suffix(" is empty").filter(|n| is_digits(n));
+    // perf's warnings, which come into the text by `2>&1`.
+    let known = is_empty().is_some()
+        || line.starts_with("version = ")
+        || ["Warning:", "Check IO/CPU overload!"].contains(&line)
+        || line.starts_with("[ perf record: ");
+    known.then_some(Line::Chatter)
 }
 
 fn lost(line: &str) -> Option<u64> {
-    let number = match line.split_once("[LOST ") {
-        Some((_, rest)) => rest.split(' ').next()?,
-        None => line.split_once("PERF_RECORD_LOST lost ")?.1.split(' ').next()?,
-    };
-    number.parse().ok()
+    if let Some(record) = line.strip_prefix("PERF_RECORD_") {
+        return match of_record(record) {
+            Line::Lost(lost) => Some(lost),
+            _ => Some(0),
+        };
+    }
+    if let Some(processed) = line.strip_prefix("Processed ") {
+        let (_, chunks) = processed.split_once(" events and lost ")?;
+        return chunks.split(' ').next()?.parse().ok();
+    }
+    // `CPU:1 [LOST 27 EVENTS]` of the kernel, `CPU:1 [27 EVENTS DROPPED]` and `CPU:1 [EVENTS DROPPED]` of trace-cmd.
+    let (_, inside) = line.strip_prefix("CPU:")?.split_once('[')?;
+    let inside = inside.strip_suffix(']')?;
+    match inside.strip_suffix("EVENTS DROPPED") {
+        Some("") => Some(1),
+        Some(number) => number.trim().parse().ok(),
+        None => inside.strip_prefix("LOST ")?.strip_suffix(" EVENTS")?.parse().ok(),
+    }
 }
 
-/// Task and CPU of a line, and what follows.
-fn head(line: &str) -> Option<(Option<Who<'_>>, u32, &str)> {
-    let at = |(i, _): (usize, &str)| {
-        let (inside, rest) = line[i + 1..].split_once(']')?;
-        Some((line[..i].trim(), inside.parse::<u32>().ok()?, rest))
+/// `#P:4` of the kernel, `nrcpus online : 4` of `perf script --header`.
+fn cpus_in_comment(comment: &str) -> Option<u32> {
+    let perf = comment.trim().strip_prefix("nrcpus online : ");
+    let kernel = || comment.split_once("#P:").map(|(_, cpus)| cpus);
+    perf.or_else(kernel)?.trim().parse().ok()
+}
+
+/// A line of a call chain: an address in perf, an arrow in ftrace.
+fn is_chain(line: &str) -> bool {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    let is_address = first.len() <= 16 && first.bytes().all(|b| b.is_ascii_hexdigit());
+    first == "=>" || is_address && brackets(line).next().is_none()
+}
+
+/// The place in the source of a line of a call chain: `sched.c:12`, `perf[146f7c]`.
+fn is_source(line: &str) -> bool {
+    let number = line.rsplit_once(':').is_some_and(|(_, number)| is_digits(number));
+    let address = line.strip_suffix(']').and_then(|line| line.rsplit_once('['));
+    number || address.is_some_and(|(_, hex)| hex.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// The lines behind `PERF_RECORD_NAMESPACES`, with two tabs: `[0/net: 4/0xf0000075, 1/uts: ...`.
+fn is_namespaces(line: &str) -> bool {
+    let is_entry = |text: &str| {
+        text.split_once('/').is_some_and(|(n, rest)| is_digits(n) && rest.contains(": "))
     };
-    let (task, cpu, rest) = line.match_indices('[').find_map(at)?;
-    // The kernel's `trace` may show the process after the thread: `cat-12 ( 10)`.
-    let task = match task.strip_suffix(')').and_then(|task| task.rsplit_once('(')) {
-        Some((task, _)) => task.trim(),
-        None => task,
-    };
-    if task.ends_with(" -1") {
-        return Some((None, cpu, rest));
-    }
-    let whole = |text: &str| text.rsplit('/').next().and_then(|tid| tid.parse::<u32>().ok());
-    let (comm, pid) = match task.rsplit_once(char::is_whitespace) {
-        Some((comm, pid)) if whole(pid).is_some() => (comm, whole(pid)?),
-        _ => {
-            let (comm, pid) = task.rsplit_once('-')?;
-            (comm, whole(pid)?)
-        }
-    };
-    Some((Some(Who { comm: comm.trim(), pid, prio: None }), cpu, rest))
+    line.strip_prefix("\t\t").is_some_and(|line| is_entry(line.trim_start_matches(['[', ' '])))
+}
+
+fn is_blank_end(text: &str) -> bool {
+    text.is_empty() || text.ends_with(' ')
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// `1815.091893` as nanoseconds; the fraction has up to nine digits.
 fn nanoseconds(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     let digits = u32::try_from(fraction.len()).ok().filter(|n| (1..=9).contains(n))?;
+    if !is_digits(seconds) || !is_digits(fraction) {
+        return None;
+    }
     let parts = fraction.parse::<u64>().ok()?.checked_mul(10_u64.pow(9 - digits))?;
     seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(parts)
-}
-
-/// The meaning of an event; `None` if its fields make no sense.
-fn what<'a>(name: &'a str, fields: &'a str) -> Option<EventKind<'a>> {
-    let (group, event) = name.split_once(':').unwrap_or(("", name));
-    let interrupt = ["irq", "irq_vectors"].contains(&group)
-        || ["irq_handler_", "softirq_", "hrtimer_expire_"].iter().any(|p| event.starts_with(p));
-    Some(match event {
-        "sched_switch" => switch(fields)?,
-        "sched_waking" => EventKind::Waking(woken(fields)?),
-        "sched_wakeup" => EventKind::Wakeup(woken(fields)?),
-        "sched_wakeup_new" => EventKind::WakeupNew(woken(fields)?),
-        "sched_stat_runtime" => EventKind::Runtime {
-            pid: after(fields, " pid=")?.parse().ok()?,
-            ns: after(fields, " runtime=")?.parse().ok()?,
-        },
-        "contention_begin" => {
-            let (lock, flags) = fields.split_once(" (flags=")?;
-            EventKind::ContentionBegin { lock, flags: flags.strip_suffix(')')? }
-        }
-        "contention_end" => EventKind::ContentionEnd { lock: fields.split_once(" (ret=")?.0 },
-        _ if interrupt && event.ends_with("_entry") => EventKind::Interrupt { begins: true },
-        _ if interrupt && event.ends_with("_exit") => EventKind::Interrupt { begins: false },
-        _ => EventKind::Other { name },
-    })
-}
-
-fn switch(fields: &str) -> Option<EventKind<'_>> {
-    let (prev, next) = fields.split_once(" ==> ")?;
-    if let Some(named) = prev.strip_prefix("prev_comm=") {
-        let (comm, rest) = named.rsplit_once(" prev_pid=")?;
-        let mut words = rest.split(' ');
-        let pid = words.next()?.parse().ok()?;
-        let prio = after(rest, " prev_prio=")?.parse().ok();
-        let state = after(rest, " prev_state=")?;
-        let (to, rest) = next.strip_prefix("next_comm=")?.rsplit_once(" next_pid=")?;
-        let next = Who {
-            comm: to,
-            pid: rest.split(' ').next()?.parse().ok()?,
-            prio: after(rest, " next_prio=")?.parse().ok(),
-        };
-        return Some(EventKind::Switch { prev: Who { comm, pid, prio }, state, next });
-    }
-    // `a:1 [120] S`
-    let (prev, state) = prev.rsplit_once(' ')?;
-    Some(EventKind::Switch { prev: short(prev)?, state, next: short(next)? })
-}
-
-/// The task of a wake-up: `comm=a pid=1 prio=120 ...`, or `a:1 [120] ...`.
-fn woken(fields: &str) -> Option<Who<'_>> {
-    let Some(named) = fields.strip_prefix("comm=") else { return short(fields) };
-    let (comm, rest) = named.rsplit_once(" pid=")?;
-    let pid = rest.split(' ').next()?.parse().ok()?;
-    Some(Who { comm, pid, prio: after(rest, " prio=").and_then(|p| p.parse().ok()) })
-}
-
-/// `a:1 [120]`, whatever follows.
-fn short(text: &str) -> Option<Who<'_>> {
-    let (task, rest) = text.split_once(" [")?;
-    let (comm, pid) = task.rsplit_once(':')?;
-    let prio = rest.split_once(']')?.0.parse().ok();
-    Some(Who { comm, pid: pid.parse().ok()?, prio })
-}
-
-/// The word after `key`.
-fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.split_once(key)?.1.split_whitespace().next()
 }
 
 #[cfg(test)]
@@ -216,87 +426,187 @@ mod tests {
     use super::*;
 
     fn event(line: &str) -> Event<'_> {
-        match read(line) {
+        match read(line, false) {
             Ok(Line::Event(event)) => event,
             other => panic!("{line}: {other:?}"),
         }
     }
 
+    const SWITCH: &str = "prev_comm=my task prev_pid=12 prev_prio=120 prev_state=S ==> next_comm=swapper/3 next_pid=0 next_prio=120";
+
     #[test]
-    fn both_formats_and_both_forms_say_the_same() {
-        let by_perf = "      my task     12 [003]  1815.091901:       sched:sched_switch: prev_comm=my task \
-                       prev_pid=12 prev_prio=120 prev_state=S ==> next_comm=swapper/3 next_pid=0 next_prio=120";
-        let by_kernel = "  my task-12    [003] d..2.  1815.091901: sched_switch: prev_comm=my task prev_pid=12 \
-                         prev_prio=120 prev_state=S ==> next_comm=swapper/3 next_pid=0 next_prio=120";
-        let compact = "my task 12/12 [003] 1815.091901000: sched:sched_switch: my task:12 [120] S ==> \
-                       swapper/3:0 [120]";
-        let all = [event(by_perf), event(by_kernel), event(compact)];
-        assert_eq!(all[0], all[1]);
-        assert_eq!(all[0], all[2]);
-        assert_eq!((all[0].at, all[0].cpu), (1_815_091_901_000, 3));
+    fn all_forms_say_the_same() {
         let task = Who { comm: "my task", pid: 12, prio: Some(120) };
         let idle = Who { comm: "swapper/3", pid: 0, prio: Some(120) };
-        assert_eq!(all[0].current, Some(Who { prio: None, ..task }));
+        let heads = [
+            // perf 3.x to 6.x; -F +misc,+period,+tod,+flags; with call chains names are not padded.
+            "      my task     12 [003]  1815.091901:       sched:sched_switch: ",
+            "my task 12 [003] 1815.091901: sched:sched_switch: ",
+            "      my task     9/12    [003]  1815.091901000:       sched:sched_switch: ",
+            "      my task     12 [003] K     1815.091901:          1       sched:sched_switch:      ",
+            "my task 12 [003] 2026-11-28 09:53:00.123456 1815.091901: sched:sched_switch: ",
+            // The kernel, trace-cmd 2.x and 3.x, and -l.
+            "  my task-12    [003] d..2.  1815.091901: sched_switch: ",
+            "  my task-12    [003] 1815.091901: sched_switch:         ",
+            "  my task-12    (   9) [003] d..2.  1815.091901: sched_switch: ",
+            "my task-12    3d..2. 1815.091901: sched_switch:         ",
+        ];
+        for head in heads {
+            for fields in [SWITCH, "my task:12 [120] S ==> swapper/3:0 [120]"] {
+                let line = format!("{head}{fields}\n");
+                let event = event(&line);
+                assert_eq!((event.at, event.cpu), (1_815_091_901_000, 3), "{line}");
+                assert_eq!(event.current, Some(Who { prio: None, ..task }), "{line}");
+                assert!(event.process.is_none_or(|pid| pid == 9), "{line}");
+                let wanted = EventKind::Switch { prev: task, left: Left::Asleep, next: idle };
+                assert_eq!(event.what, wanted, "{line}");
+            }
+        }
+        // -F without comm, and without pid.
+        let line = format!("12 [003] 1815.091901: sched:sched_switch: {SWITCH}");
+        assert_eq!(event(&line).current, Some(Who { comm: "", pid: 12, prio: None }));
+        let line = format!("my task [003] 1815.091901: sched:sched_switch: {SWITCH}");
+        assert_eq!((event(&line).current, event(&line).cpu), (None, 3));
+        let line = format!("[003] 1815.091901: sched:sched_switch: {SWITCH}");
+        assert_eq!((event(&line).current, event(&line).cpu), (None, 3));
+    }
+
+    #[test]
+    fn names_may_look_like_heads() {
+        let names = [
+            "a [1] b",
+            "x [001] 1.5: y",
+            "a 1 [0] 1.5: b",
+            "d] 7 [000",
+            "e/5-3",
+            "1234",
+            "a-1 [0] 1.5: b",
+        ];
+        for name in names {
+            for (pid, flags) in [(" 77 ", ""), ("-77 ", "d..2. ")] {
+                let line = format!(
+                    " {name}{pid}[001] {flags}28.5: sched_switch: prev_comm={name} prev_pid=77 prev_prio=120 \
+                     prev_state=S ==> next_comm={name} next_pid=78 next_prio=120"
+                );
+                let event = event(&line);
+                assert_eq!(event.current, Some(Who { comm: name, pid: 77, prio: None }), "{line}");
+                assert_eq!((event.cpu, event.at), (1, 28_500_000_000), "{line}");
+            }
+        }
         let gone =
             event(":-1    -1 [001] 3002.771580: sched:sched_process_free: comm=a pid=1 prio=120");
         assert_eq!(gone.current, None);
-        assert_eq!(all[0].what, EventKind::Switch { prev: task, state: "S", next: idle });
+        let gone = event(":-1    -1/-1    [001] 3002.771580: sched:sched_process_free: comm=a");
+        assert_eq!(gone.current, None);
+        let unknown = event("  <...>-77 [001] d..2. 28.5: sched_waking: comm=a pid=1 prio=120");
+        assert_eq!(unknown.current, Some(Who { comm: "", pid: 77, prio: None }));
     }
 
     #[test]
-    fn other_events() {
-        let head = "cat 7 [000] 1.5: ";
-        let of = |rest: &str| event(&(head.to_owned() + rest)).what_owned();
-        assert_eq!(
-            of("sched:sched_waking: comm=dd pid=8 prio=98 target_cpu=001"),
-            "Waking(dd 8 Some(98))"
-        );
-        assert_eq!(of("sched_wakeup: dd:8 [120] success=1 CPU:001"), "Wakeup(dd 8 Some(120))");
-        assert_eq!(
-            of("sched:sched_stat_runtime: comm=cat pid=7 runtime=71283 [ns]"),
-            "7 ran 71283"
-        );
-        assert_eq!(of("lock:contention_begin: 0xff80 (flags=SPIN|READ)"), "0xff80 SPIN|READ");
-        assert_eq!(of("lock:contention_end: 0xff80 (ret=0)"), "0xff80");
-        assert_eq!(of("irq:softirq_entry: vec=1 [action=TIMER]"), "interrupt true");
-        assert_eq!(of("sched:sched_process_exit: comm=cat pid=7 prio=120"), "-");
-    }
-
-    impl Event<'_> {
-        fn what_owned(&self) -> String {
-            let who = |w: &Who<'_>| format!("{} {} {:?}", w.comm, w.pid, w.prio);
-            match &self.what {
-                EventKind::Waking(w) => format!("Waking({})", who(w)),
-                EventKind::Wakeup(w) => format!("Wakeup({})", who(w)),
-                EventKind::Runtime { pid, ns } => format!("{pid} ran {ns}"),
-                EventKind::ContentionBegin { lock, flags } => format!("{lock} {flags}"),
-                EventKind::ContentionEnd { lock } => (*lock).to_owned(),
-                EventKind::Interrupt { begins } => format!("interrupt {begins}"),
-                _ => "-".to_owned(),
-            }
+    fn call_chains_of_any_address_and_symbol() {
+        for line in [
+            "\tffffffff8109c1b5 __schedule+0x5 ([kernel])",
+            "\t           ee137 sched_setaffinity@@GLIBC_2.3.4+0x7 (/usr/lib/x86_64-linux-gnu/libc.so.6)",
+            "\t          401136 main+0x10 (/tmp/a b (deleted))",
+            "\t               0 [unknown] ([unknown])",
+            "\t    7f12ab004140 std::vector<int, std::allocator<int> >::operator[](unsigned long)+0x1 (/bin/x)",
+            "\t    7f12ab004140 core::ops::function::FnOnce::call_once{{vtable.shim}} (inlined)",
+            "\tffffffff8109c1b5",
+            " => __schedule",
+            "=> schedule (ffffffff8109c1b5)",
+        ] {
+            let line = if line.starts_with('=') { format!(" {line}") } else { line.to_owned() };
+            assert_eq!(read(&line, false), Ok(Line::Chain), "{line}");
         }
+        for line in [
+            "  sched_setaffinity.c:33",
+            "  [kernel.kallsyms][ffffffff813a89c4]",
+            "  perf[146f7c]",
+            "  ??:0",
+        ] {
+            assert_eq!(read(line, true), Ok(Line::Chain), "{line}");
+            read(line, false).unwrap_err();
+        }
+        // The beginning of an event is none, even if its name is a number.
+        read("            1234  8131 [001] 280", false).unwrap_err();
     }
 
     #[test]
-    fn chatter_losses_and_faults() {
-        assert_eq!(read("# tracer: nop"), Ok(Line::Chatter));
-        assert_eq!(read("\tffffffff8109c1b5 __schedule+0x5 ([kernel])"), Ok(Line::Chatter));
-        assert_eq!(read("CPU:1 [LOST 27 EVENTS]"), Ok(Line::Lost(27)));
+    fn records_of_perf() {
+        let of = |record: &str| {
+            let line = format!("swapper     0 [000]     0.000000: PERF_RECORD_{record}");
+            match read(&line, false) {
+                Ok(Line::Thread { pid, process }) => format!("{pid} of {process}"),
+                Ok(Line::Lost(lost)) => format!("lost {lost}"),
+                Ok(Line::Chatter) => "-".to_owned(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(of("FORK(8:9):(1:1)"), "9 of 8");
+        assert_eq!(of("COMM: a:b/c:8/9"), "9 of 8");
+        assert_eq!(of("COMM exec: ls:8/8"), "8 of 8");
+        assert_eq!(of("EXIT(8:9):(1:1)"), "-");
+        assert_eq!(of("MMAP2 5/5: [0x400000(0x1000) @ 0 08:01 3 4]: r-xp /bin/a b"), "-");
+        assert_eq!(of("SWITCH_CPU_WIDE OUT preempt  next pid/tid:     5/5    "), "-");
+        assert_eq!(of("LOST lost 27"), "lost 27");
+        assert_eq!(of("NAMESPACES 5/5 - nr_namespaces: 7"), "-");
+        assert_eq!(read("\t\t[0/net: 4/0xf0000075, 1/uts: 4/0xeffffffe,", false), Ok(Line::Chain));
+        assert_eq!(read("\t\t 4/mnt: 4/0xf0000000]", false), Ok(Line::Chain));
+        let made = "a 5 [-01] 0.000000: dummy:HG: x";
+        assert_eq!(read(made, false), Ok(Line::Chatter));
+    }
+
+    #[test]
+    fn headers_and_losses() {
+        let of = |line: &'static str| read(line, false).unwrap();
+        assert_eq!(of("# tracer: nop"), Line::Chatter);
+        assert_eq!(of("# entries-in-buffer/entries-written: 1676/1676   #P:2"), Line::Cpus(2));
+        assert_eq!(of("# nrcpus online : 4"), Line::Cpus(4));
+        assert_eq!(of("cpus=8"), Line::Cpus(8));
+        assert_eq!(of("CPU 3 is empty"), Line::Chatter);
+        assert_eq!(of("version = 6"), Line::Chatter);
+        assert_eq!(of("##### CPU 1 buffer started ####"), Line::Chatter);
+        assert_eq!(of("CPU:1 [LOST 27 EVENTS]"), Line::Lost(27));
+        assert_eq!(of("CPU:7 [204600 EVENTS DROPPED]"), Line::Lost(204_600));
+        assert_eq!(of("CPU:7 [EVENTS DROPPED]"), Line::Lost(1));
+        assert_eq!(of("PERF_RECORD_LOST lost 3"), Line::Lost(3));
+        assert_eq!(of("Processed 1234 events and lost 5 chunks!"), Line::Lost(5));
         assert!(
             event("<idle>-0 [001] dNh3. 2.5: sched_waking: comm=a pid=1 prio=120 target_cpu=1")
                 .in_interrupt
         );
-        for (line, message) in [
-            ("hello world", "no task with a CPU"),
-            ("cat 7 [000] sched:sched_switch: x", "no time"),
-            ("cat 7 [000] 1.5: ", "no event"),
+        let function = event("bash-1 [000] d..2. 2.5: do_sys_open <-sys_open");
+        assert_eq!(function.what, EventKind::Other { name: "function" });
+        let stack = event("bash-1 [000] d..2. 2.5: <stack trace>");
+        assert_eq!(stack.what, EventKind::Other { name: "function" });
+        assert_eq!(of("\t /system.slice/a.service"), Line::Group("/system.slice/a.service"));
+        let grouped = format!("a 1 [000] 1.5: sched:sched_switch: {SWITCH} /a/b");
+        assert_eq!(event(&grouped).group, Some("/a/b"));
+    }
+
+    #[test]
+    fn faults_say_what_to_do() {
+        let switch = |head: &str| format!("{head} sched_switch: {SWITCH}");
+        for (line, message, help) in [
+            ("hello world".to_owned(), "no task with a CPU", "perf sched script"),
+            ("cat 7 [000] sched:sched_switch: x".to_owned(), "no time", "perf script -F"),
+            ("cat 7 [000] 1.5: ".to_owned(), "no event", "perf script -F"),
+            (format!("cat 7 [000] 1.5: {SWITCH}"), "no event", "perf script -F"),
+            ("cat 7 [000] 1.5: sched:sched_switch: ".to_owned(), "has no fields", "perf script -F"),
             (
-                "cat 7 [000] 1.5: sched:sched_switch: prev_comm=a",
+                "cat 7 [000] 1.5: sched:sched_switch: prev_comm=a".to_owned(),
                 "the fields of `sched:sched_switch`",
+                "whole",
             ),
+            (switch("cat 7 1.5:"), "no CPU in brackets", "perf script -F"),
+            (switch("cat 7   0 1.5:"), "no CPU in brackets", "perf script -F"),
+            (switch("cat-7 [000]73194083585987:"), "is a count, not seconds", "mono"),
+            (switch("cat-7     0d..2. 12651us#:"), "begin at 0", "latency-format"),
+            (switch("cat-7     0d..2. 12651us :"), "begin at 0", "latency-format"),
         ] {
-            let fault = read(line).unwrap_err();
-            assert!(fault.contains(message), "{line}: {fault}");
+            let fault = read(&line, false).unwrap_err();
+            assert!(fault.message.contains(message), "{line}: {fault:?}");
+            assert!(fault.help.contains(help), "{line}: {fault:?}");
         }
     }
 }

@@ -4,9 +4,10 @@
 //! nothing that the recording shows: it sleeps for as long as it did. The task was still awake: the wake-up changed
 //! nothing. A task that is preempted goes on later: that is no end of its run.
 
-use super::figures::TraceFigures;
+use super::figures::Delays;
 use super::holds::Holds;
-use super::line::{Event, EventKind, Who};
+use super::line::{Event, EventKind, Left, Who};
+use super::printable;
 use std::collections::BTreeMap;
 
 /// Something that a task did. Times are in nanoseconds.
@@ -14,8 +15,11 @@ use std::collections::BTreeMap;
 pub(super) enum Step {
     Run(u64),
     Sleep(u64),
-    /// Slept until another task woke it.
-    Wait,
+    /// Slept for so long until another task woke it.
+    Wait {
+        by: usize,
+        slept: u64,
+    },
     /// Woke a task. It was not asleep unless `real`.
     Wake {
         task: usize,
@@ -50,8 +54,20 @@ enum State {
 pub(super) struct Task {
     pub pid: u32,
     pub name: String,
-    pub prio: Option<u32>,
+    /// Whether the name is from the fields of an event. Those before the CPU of a line may be of a later time.
+    named: bool,
+    /// The last known priority, and whether there were others.
+    pub prio: Option<i32>,
+    pub prio_changed: bool,
+    /// Its process, if the recording says it.
+    pub process: Option<u32>,
+    /// The control groups in which it was.
+    pub groups: Vec<String>,
     pub steps: Vec<Step>,
+    /// Its CPU time.
+    pub ran: u64,
+    /// The times from when it could run until it ran.
+    pub delays: Delays,
     /// The first CPU on which it ran, and whether it ran on others too.
     pub cpu: Option<(u32, bool)>,
     /// CPU time of its present run, which is not a step yet.
@@ -61,12 +77,22 @@ pub(super) struct Task {
     early: Option<Option<(usize, usize)>>,
 }
 
+/// A switch from one task to another; `None` is the idle task.
+pub(super) type Switch = (Option<usize>, Option<usize>);
+
 /// What follows the events of a recording.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     pub all: Vec<Task>,
     pub holds: Holds,
-    pub measured: TraceFigures,
+    pub switches: Vec<Switch>,
+    /// From the first event to the last.
+    pub elapsed: u64,
+    /// CPU time of each task by the kernel's own account.
+    accounted: BTreeMap<u32, u64>,
+    /// Processes of threads, and control groups of processes, that were told beside the tasks.
+    processes: BTreeMap<u32, u32>,
+    attached: BTreeMap<u32, Vec<String>>,
     by_pid: BTreeMap<u32, usize>,
     cpus: BTreeMap<u32, Cpu>,
     begin: u64,
@@ -106,6 +132,36 @@ impl Tasks {
         self.cpus.keys().copied()
     }
 
+    /// CPU time of a task by the kernel's own account.
+    pub(super) fn accounted(&self, i: usize) -> u64 {
+        self.accounted.get(&self.all[i].pid).copied().unwrap_or_default()
+    }
+
+    /// A thread belongs to a process.
+    pub(super) fn belongs(&mut self, pid: u32, process: u32) {
+        self.processes.insert(pid, process);
+    }
+
+    /// The task of the event before is in a control group.
+    pub(super) fn is_in_group(&mut self, pid: u32, group: &str) {
+        if let Some(i) = self.by_pid.get(&pid) {
+            let groups = &mut self.all[*i].groups;
+            if !groups.iter().any(|known| known == group) {
+                groups.push(group.to_owned());
+            }
+        }
+    }
+
+    /// Whether the recording says of any task in which control group it was.
+    pub(super) fn know_groups(&self) -> bool {
+        !self.attached.is_empty() || self.all.iter().any(|task| !task.groups.is_empty())
+    }
+
+    /// Whether the recording says of any task to which process it belongs.
+    pub(super) fn know_processes(&self) -> bool {
+        !self.processes.is_empty() || self.all.iter().any(|task| task.process.is_some())
+    }
+
     pub(super) fn follow(&mut self, event: &Event<'_>) {
         let now = event.at;
         let cpu = self.cpus.entry(event.cpu).or_default();
@@ -117,20 +173,28 @@ impl Tasks {
         let nested = cpu.interrupts > 0;
         if let Some(who) = event.current {
             self.runs(who, event);
+            if who.pid != 0 {
+                if event.process.is_some() {
+                    let i = self.task(who);
+                    self.all[i].process = event.process;
+                }
+                if let Some(group) = event.group {
+                    self.is_in_group(who.pid, group);
+                }
+            }
         }
         let current = self.cpus[&event.cpu].current.filter(|pid| *pid != 0);
         let current = current.and_then(|pid| self.by_pid.get(&pid).copied());
         let waker = current.filter(|_| !event.in_interrupt && !nested);
         match event.what {
-            EventKind::Switch { prev, state, next } => {
+            EventKind::Switch { prev, left, next } => {
                 self.runs(prev, event);
-                self.measured.switches += 1;
-                if prev.pid != 0 {
-                    let prev = self.task(prev);
-                    self.leaves(prev, state, now);
+                let [from, to] = [prev, next].map(|who| (who.pid != 0).then(|| self.task(who)));
+                self.switches.push((from, to));
+                if let Some(prev) = from {
+                    self.leaves(prev, left, now);
                 }
-                if next.pid != 0 {
-                    let next = self.task(next);
+                if let Some(next) = to {
                     self.enters(next, event.cpu, now);
                 }
                 self.cpus.entry(event.cpu).or_default().current = Some(next.pid);
@@ -146,7 +210,16 @@ impl Tasks {
                 }
                 self.wakes(waker, who, now);
             }
-            EventKind::Runtime { pid, ns } if pid != 0 => self.measured.accounted += ns,
+            EventKind::Runtime { pid, ns } if pid != 0 => {
+                let all = self.accounted.entry(pid).or_default();
+                *all = all.saturating_add(ns);
+            }
+            EventKind::Attached { pid, path } => {
+                let groups = self.attached.entry(pid).or_default();
+                if !groups.iter().any(|known| known == path) {
+                    groups.push(path.to_owned());
+                }
+            }
             EventKind::ContentionBegin { lock, flags } => match waker {
                 Some(task) => {
                     self.account(task, now);
@@ -175,9 +248,14 @@ impl Tasks {
         for i in 0..self.all.len() {
             self.account(i, now);
             self.flush(i);
+            let task = &mut self.all[i];
+            task.process = task.process.or_else(|| self.processes.get(&task.pid).copied());
+            // What moves a process moves its threads.
+            for moved in [Some(task.pid), task.process].into_iter().flatten() {
+                task.groups.extend(self.attached.get(&moved).cloned().unwrap_or_default());
+            }
         }
-        self.measured.elapsed = now - self.begin;
-        self.measured.cpus = self.cpus.len();
+        self.elapsed = now - self.begin;
     }
 
     fn task(&mut self, who: Who<'_>) -> usize {
@@ -186,8 +264,14 @@ impl Tasks {
             all.push(Task {
                 pid: who.pid,
                 name: String::new(),
+                named: false,
                 prio: None,
+                prio_changed: false,
+                process: None,
+                groups: Vec::new(),
                 steps: Vec::new(),
+                ran: 0,
+                delays: Delays::default(),
                 cpu: None,
                 work: 0,
                 state: State::Unknown,
@@ -196,10 +280,14 @@ impl Tasks {
             all.len() - 1
         });
         let task = &mut all[i];
-        // A program that is executed renames its task; the last name is the one that people know.
-        if task.name != who.comm {
-            who.comm.clone_into(&mut task.name);
+        // Fields have a priority beside the name. A program that is executed renames its task; the last name is the one
+        // that people know.
+        let of_fields = who.prio.is_some();
+        if task.name != who.comm && !who.comm.is_empty() && (of_fields || !task.named) {
+            task.name = printable(who.comm);
         }
+        task.named |= of_fields;
+        task.prio_changed |= task.prio.zip(who.prio).is_some_and(|(was, is)| was != is);
         task.prio = who.prio.or(task.prio);
         i
     }
@@ -217,15 +305,16 @@ impl Tasks {
             EventKind::Runtime { pid, ns } if pid == who.pid => event.at.saturating_sub(ns),
             _ => event.at,
         };
+        let to = (who.pid != 0).then(|| self.task(who));
         if let Some(was) = was {
+            let from = self.by_pid.get(&was).copied().filter(|_| was != 0);
             self.notes.unseen_switches += 1;
-            self.measured.switches += 1;
-            if let Some(was) = self.by_pid.get(&was).copied().filter(|_| was != 0) {
-                self.leaves(was, "?", since);
+            self.switches.push((from, to));
+            if let Some(was) = from {
+                self.leaves(was, Left::Asleep, since);
             }
         }
-        if who.pid != 0 {
-            let i = self.task(who);
+        if let Some(i) = to {
             match was {
                 Some(_) => self.enters(i, event.cpu, since),
                 // It was there at the beginning.
@@ -248,7 +337,7 @@ impl Tasks {
             let ran = now.saturating_sub(*since);
             *since = now;
             self.all[i].work += ran;
-            self.measured.ran(i, ran);
+            self.all[i].ran += ran;
         }
     }
 
@@ -266,14 +355,13 @@ impl Tasks {
         }
     }
 
-    fn leaves(&mut self, i: usize, state: &str, now: u64) {
+    fn leaves(&mut self, i: usize, left: Left, now: u64) {
         self.account(i, now);
         self.holds.leaves(i);
-        self.all[i].state = match state.as_bytes().first() {
-            // `R`, and `R+` for a task that was preempted.
-            Some(b'R') => State::Ready { since: now, woken: false },
-            Some(b'X' | b'Z') => State::Gone,
-            _ => State::Asleep { since: now },
+        self.all[i].state = match left {
+            Left::Ready => State::Ready { since: now, woken: false },
+            Left::Gone => State::Gone,
+            Left::Asleep => State::Asleep { since: now },
         };
         if !matches!(self.all[i].state, State::Ready { .. }) {
             self.flush(i);
@@ -284,18 +372,19 @@ impl Tasks {
         let early = self.all[i].early.take();
         match (self.all[i].state, early) {
             (State::Ready { since, woken }, _) => {
-                self.measured.delays.add(now.saturating_sub(since), woken)
+                self.all[i].delays.add(now.saturating_sub(since), woken);
             }
             (State::Asleep { since }, Some(waker)) => {
                 // The wake-up came just before the task left its CPU.
-                self.measured.delays.add(now.saturating_sub(since), true);
+                self.all[i].delays.add(now.saturating_sub(since), true);
                 match waker {
                     Some((waker, step)) => {
                         if let Some(Step::Wake { real, .. }) = self.all[waker].steps.get_mut(step) {
                             *real = true;
                         }
                         self.notes.by_task += 1;
-                        self.all[i].steps.push(Step::Wait);
+                        // It was woken before it slept.
+                        self.all[i].steps.push(Step::Wait { by: waker, slept: 0 });
                     }
                     None => self.notes.by_interrupt += 1,
                 }
@@ -331,7 +420,8 @@ impl Tasks {
             Some(waker) => {
                 self.woke(waker, i, true, now);
                 self.notes.by_task += 1;
-                self.all[i].steps.push(Step::Wait);
+                let slept = now.saturating_sub(since);
+                self.all[i].steps.push(Step::Wait { by: waker, slept });
             }
             None => {
                 self.notes.by_interrupt += 1;

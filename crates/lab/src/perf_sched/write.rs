@@ -1,30 +1,42 @@
 //! The scenario of a recording.
 
+use super::figures::{Delays, TaskFigures, TraceFigures};
 use super::tasks::{Step, Task, Tasks};
-use super::{LeftOut, Recording};
-use crate::rt_app::Imported;
+use super::{Choice, LeftOut, Recording};
+use crate::rt_app::{Imported, weight};
 use std::fmt::Write;
 
 /// Names of the kernel's threads that belong to the CPU whose number follows the slash.
 const OF_A_CPU: [&str; 5] = ["ksoftirqd/", "migration/", "kworker/", "cpuhp/", "rcuc/"];
 /// The kernel's priority of nice 0; less is more urgent, and below 100 is real-time.
-const ORDINARY: u32 = 120;
-const REAL_TIME: u32 = 100;
+const ORDINARY: i32 = 120;
+const REAL_TIME: i32 = 100;
 /// The most events without a meaning that are named one by one.
 const MOST_NAMED: usize = 6;
 
 /// The costs of the host that the recorded run times contain already.
 const COSTS: [&str; 5] = ["context_switch", "preemption", "hypercall", "interrupt", "migration"];
 
-pub(super) fn recording(path: &str, tasks: Tasks, left_out: &LeftOut) -> Recording {
+pub(super) fn recording(
+    path: &str,
+    tasks: &Tasks,
+    left_out: &LeftOut,
+    choice: &Choice,
+    chosen: &[bool],
+) -> Recording {
     let cpus: Vec<u32> = tasks.cpus().collect();
-    let names: Vec<String> = tasks.all.iter().map(name).collect();
-    let mut steps = Vec::new();
-    let mut unknown = Unknown::default();
-    for i in 0..tasks.all.len() {
-        steps.push(text(&tasks, i, &mut unknown));
+    let mut writer = Writer { tasks, numbers: Vec::new(), unknown: 0, left: 0 };
+    let mut number = 0;
+    for chosen in chosen {
+        writer.numbers.push(chosen.then_some(number));
+        number += usize::from(*chosen);
     }
-    let dropped = dropped(&tasks, left_out, &unknown);
+    let taken: Vec<usize> = (0..tasks.all.len()).filter(|i| chosen[*i]).collect();
+    let of_taken: Vec<&Task> = taken.iter().map(|i| &tasks.all[*i]).collect();
+    let names: Vec<String> = of_taken.iter().map(|task| name(task)).collect();
+    let steps: Vec<String> = taken.iter().map(|i| writer.text(*i)).collect();
+    let dropped = dropped(&writer, left_out, choice, &of_taken);
+    let measured = measured(tasks, &writer.numbers, &taken);
     let mut out = String::new();
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
     // Writing to a String cannot fail, here and below.
@@ -38,7 +50,7 @@ pub(super) fn recording(path: &str, tasks: Tasks, left_out: &LeftOut) -> Recordi
         let _ = writeln!(out, "# dropped: {line}");
     }
     // A run that takes ten times as long has gone wrong.
-    let limit = tasks.measured.elapsed.saturating_mul(10).saturating_add(1_000_000_000);
+    let limit = tasks.elapsed.saturating_mul(10).saturating_add(1_000_000_000);
     let _ = write!(
         out,
         "name = {}\nlimit = \"{}ms\"\n\n[host]\ncores = {}\nscheduler = \"eevdf-6.18\"\nstagger = \"0\"\n\n\
@@ -57,7 +69,11 @@ pub(super) fn recording(path: &str, tasks: Tasks, left_out: &LeftOut) -> Recordi
         "\n[[domain]]\nname = \"recorded\"\nvcpus = {}\nlock = \"qspinlock\"\n",
         names.len()
     );
-    let places: Vec<String> = tasks.all.iter().map(|task| place(task, &cpus)).collect();
+    let weights: Vec<String> = of_taken.iter().map(|t| weight_of(t).to_string()).collect();
+    if of_taken.iter().any(|task| nice(task).is_some_and(|nice| nice != 0)) {
+        let _ = writeln!(out, "weights = [{}]", weights.join(", "));
+    }
+    let places: Vec<String> = of_taken.iter().map(|task| place(task, &cpus)).collect();
     if places.iter().any(|place| !place.is_empty()) {
         let all = match cpus.len() {
             1 => "0".to_owned(),
@@ -75,12 +91,53 @@ pub(super) fn recording(path: &str, tasks: Tasks, left_out: &LeftOut) -> Recordi
         let _ = writeln!(out, "    {},", quoted(steps));
     }
     out.push_str("]\n");
-    Recording { imported: Imported { scenario: out, dropped }, names, measured: tasks.measured }
+    Recording { imported: Imported { scenario: out, dropped }, names, measured }
+}
+
+/// The figures of the tasks with these indices, which have `numbers` in the scenario.
+fn measured(tasks: &Tasks, numbers: &[Option<usize>], taken: &[usize]) -> TraceFigures {
+    let is_taken = |task: &Option<usize>| task.is_some_and(|i| numbers[i].is_some());
+    let switches = tasks.switches.iter().filter(|(from, to)| is_taken(from) || is_taken(to));
+    let mut delays = Delays::default();
+    for i in taken {
+        let of = &tasks.all[*i].delays;
+        delays.woken.extend(&of.woken);
+        delays.preempted.extend(&of.preempted);
+    }
+    let of_task = |i: &usize| {
+        let task = &tasks.all[*i];
+        let delays = || task.delays.woken.iter().chain(&task.delays.preempted);
+        TaskFigures {
+            name: task.name.clone(),
+            ran: task.ran,
+            dispatches: delays().count() as u64,
+            delay: delays().sum(),
+            longest: delays().max().copied().unwrap_or_default(),
+        }
+    };
+    TraceFigures {
+        elapsed: tasks.elapsed,
+        cpus: tasks.cpus().count(),
+        switches: switches.count() as u64,
+        delays,
+        ran: taken.iter().map(|i| tasks.all[*i].ran).collect(),
+        tasks: taken.iter().map(of_task).collect(),
+        accounted: taken.iter().map(|i| tasks.accounted(*i)).sum(),
+    }
+}
+
+/// The nice value of a task; `None` if it is a real-time task, or if nothing is known.
+fn nice(task: &Task) -> Option<i32> {
+    task.prio.filter(|prio| *prio >= REAL_TIME).map(|prio| prio - ORDINARY)
+}
+
+fn weight_of(task: &Task) -> u32 {
+    weight(nice(task).unwrap_or_default())
 }
 
 /// `comm-pid`, without the separator of names and steps.
 fn name(task: &Task) -> String {
-    format!("{}-{}", task.name.replace(": ", ":"), task.pid)
+    format!("{}-{}", task.name.replace(": ", ":_"), task.pid)
 }
 
 /// The CPU of a kernel thread that belongs to one; empty for a task that may run anywhere.
@@ -98,55 +155,74 @@ fn place(task: &Task, cpus: &[u32]) -> String {
     }
 }
 
-/// Waits for locks of which nothing shows how long their sections are.
-#[derive(Default)]
-struct Unknown {
-    waits: u64,
+/// Writes the steps of the chosen tasks.
+struct Writer<'a> {
+    tasks: &'a Tasks,
+    /// The number of each task in the scenario; `None` for a task that is not chosen.
+    numbers: Vec<Option<usize>>,
+    /// Waits for locks of which nothing shows how long their sections are.
+    unknown: u64,
+    /// Wake-ups by tasks that are not chosen.
+    left: u64,
 }
 
-/// The steps of a task, with its name.
-fn text(tasks: &Tasks, i: usize, unknown: &mut Unknown) -> String {
-    let task = &tasks.all[i];
-    let mut texts: Vec<String> = Vec::with_capacity(task.steps.len());
-    // CPU time that is not written yet, and CPU time of a section that the recorded run after it contains.
-    let (mut work, mut owed) = (0_u64, 0_u64);
-    for (place, step) in task.steps.iter().enumerate() {
-        let text = match *step {
-            Step::Run(time) => {
-                let paid = owed.min(time);
-                owed -= paid;
-                work += time - paid;
-                continue;
-            }
-            Step::Wake { real: false, .. } => continue,
-            Step::Wake { task, .. } => format!("wake {task}"),
-            Step::Wait => "wait".to_owned(),
-            Step::Sleep(time) => format!("sleep {}", time_of(time)),
-            Step::Hold { lock, spun } => match tasks.holds.length(i, place, lock) {
-                Some(length) => {
-                    owed += length;
-                    format!("hold {} {}", tasks.holds.names[lock], time_of(length))
-                }
-                None => {
-                    unknown.waits += 1;
-                    work += spun;
+impl Writer<'_> {
+    /// The steps of a task, with its name.
+    fn text(&mut self, i: usize) -> String {
+        let tasks = self.tasks;
+        let task = &tasks.all[i];
+        let mut texts: Vec<String> = Vec::with_capacity(task.steps.len());
+        // CPU time that is not written yet, and CPU time of a section that the recorded run after it contains.
+        let (mut work, mut owed) = (0_u64, 0_u64);
+        for (place, step) in task.steps.iter().enumerate() {
+            let text = match *step {
+                Step::Run(time) => {
+                    let paid = owed.min(time);
+                    owed -= paid;
+                    work += time - paid;
                     continue;
                 }
-            },
-        };
-        if work > 0 {
+                Step::Wake { real: false, .. } => continue,
+                Step::Wake { task, .. } => match self.numbers[task] {
+                    Some(number) => format!("wake {number}"),
+                    None => continue,
+                },
+                Step::Wait { by, .. } if self.numbers[by].is_some() => "wait".to_owned(),
+                // A task that is not chosen cannot wake it: it sleeps for as long as it did.
+                Step::Wait { slept, .. } => {
+                    self.left += 1;
+                    if slept == 0 {
+                        continue;
+                    }
+                    format!("sleep {}", time_of(slept))
+                }
+                Step::Sleep(time) => format!("sleep {}", time_of(time)),
+                Step::Hold { lock, spun } => match tasks.holds.length(i, place, lock) {
+                    Some(length) => {
+                        owed += length;
+                        format!("hold {} {}", tasks.holds.names[lock], time_of(length))
+                    }
+                    None => {
+                        self.unknown += 1;
+                        work += spun;
+                        continue;
+                    }
+                },
+            };
+            if work > 0 {
+                texts.push(format!("run {}", time_of(work)));
+                work = 0;
+            }
+            if matches!(step, Step::Wait { .. } | Step::Sleep(_)) {
+                owed = 0;
+            }
+            texts.push(text);
+        }
+        if work > 0 || texts.is_empty() {
             texts.push(format!("run {}", time_of(work)));
-            work = 0;
         }
-        if matches!(step, Step::Wait | Step::Sleep(_)) {
-            owed = 0;
-        }
-        texts.push(text);
+        format!("{}: {}", name(task), texts.join(", "))
     }
-    if work > 0 || texts.is_empty() {
-        texts.push(format!("run {}", time_of(work)));
-    }
-    format!("{}: {}", name(task), texts.join(", "))
 }
 
 /// Nanoseconds in the unit that needs least room.
@@ -160,7 +236,13 @@ fn time_of(ns: u64) -> String {
 }
 
 /// What the scenario does not have of the recording, a line each.
-fn dropped(tasks: &Tasks, left_out: &LeftOut, unknown: &Unknown) -> Vec<String> {
+fn dropped(
+    writer: &Writer<'_>,
+    left_out: &LeftOut,
+    choice: &Choice,
+    taken: &[&Task],
+) -> Vec<String> {
+    let tasks = writer.tasks;
     let mut lines = Vec::new();
     let mut tell = |n: u64, text: String| {
         if n > 0 {
@@ -193,21 +275,51 @@ fn dropped(tasks: &Tasks, left_out: &LeftOut, unknown: &Unknown) -> Vec<String> 
     );
     let n = notes.unseen;
     tell(n, format!("the causes of {n} wake-ups that were not recorded: the same"));
-    let is = |prio: Option<u32>, real_time: bool| {
-        prio.is_some_and(
-            |p| if real_time { p < REAL_TIME } else { p >= REAL_TIME && p != ORDINARY },
-        )
-    };
-    let of = |real_time| {
-        let names = tasks.all.iter().filter(|t| is(t.prio, real_time)).map(name);
-        names.collect::<Vec<_>>()
+    let idle =
+        left_out.cpus.map_or(0, |n| u64::from(n).saturating_sub(tasks.cpus().count() as u64));
+    tell(
+        idle,
+        format!(
+            "{idle} CPUs of the recorded machine, on which nothing was recorded (host.cores has the others)"
+        ),
+    );
+    if !choice.is_all() {
+        let all: u64 = tasks.all.iter().map(|task| task.ran).sum();
+        let ran: u64 = taken.iter().map(|task| task.ran).sum();
+        let n = (tasks.all.len() - taken.len()) as u64;
+        let share = 100.0 * (all - ran) as f64 / all.max(1) as f64;
+        tell(
+            n,
+            format!(
+                "{n} tasks that were not chosen, with {share:.1} % of the recorded CPU time. What was measured of the chosen \
+                 tasks contains their waits behind these"
+            ),
+        );
+        let n = writer.left;
+        tell(
+            n,
+            format!(
+                "the causes of {n} wake-ups by tasks that were not chosen: the woken tasks sleep for as long as they did"
+            ),
+        );
+        if !choice.pids.is_empty() && !tasks.know_processes() {
+            tell(
+                1,
+                "threads of the processes that were chosen by number: the recording does not say to which process a thread \
+                 belongs (perf script -F +pid, or --show-task-events, does)"
+                    .into(),
+            );
+        }
+    }
+    let of = |is: &dyn Fn(&Task) -> bool| {
+        taken.iter().filter(|task| is(task)).map(|task| name(task)).collect::<Vec<_>>()
     };
     let few = |names: &[String]| {
         let shown =
             names.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
         if names.len() > MOST_NAMED { format!("{shown}, ...") } else { shown }
     };
-    let names = of(true);
+    let names = of(&|task| task.prio.is_some_and(|prio| prio < REAL_TIME));
     tell(
         names.len() as u64,
         format!(
@@ -216,11 +328,11 @@ fn dropped(tasks: &Tasks, left_out: &LeftOut, unknown: &Unknown) -> Vec<String> 
             few(&names)
         ),
     );
-    let names = of(false);
+    let names = of(&|task| task.prio_changed);
     tell(
         names.len() as u64,
         format!(
-            "the nice value of {} tasks, which have the same weight as others here: {}",
+            "the earlier priorities of {} tasks, which have their last one here: {}",
             names.len(),
             few(&names)
         ),
@@ -232,10 +344,10 @@ fn dropped(tasks: &Tasks, left_out: &LeftOut, unknown: &Unknown) -> Vec<String> 
             "what {n} waits for spin locks waited for, as far as the holder did not wait itself; of the sections behind \
              these waits {} have a length that the recording shows, and {} have the median of their lock",
             holds.shown(),
-            n - unknown.waits - holds.shown() as u64
+            n - writer.unknown - holds.shown() as u64
         ),
     );
-    let n = unknown.waits;
+    let n = writer.unknown;
     tell(
         n,
         format!(
