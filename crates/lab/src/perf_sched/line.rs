@@ -13,7 +13,7 @@
 //! Sources: `perf_sample__fprintf_start`, `process_event` and `sample__fprintf_callchain` of perf 4.12 to 6.12 (the
 //! fields of a line, in their order), `tep_print_event` of libtraceevent, `trace_print_context` of the kernel.
 
-use super::fields::{self, likeliest};
+use super::fields::{self, LONGEST_NAME, likeliest};
 
 /// A line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +201,12 @@ fn head(line: &str) -> Option<Head<'_>> {
     fn name<'a>(head: &Head<'a>) -> &'a str {
         head.current.map_or("", |who| who.comm)
     }
-    likeliest(all.into_iter(), name).or_else(|| latency_head(line))
+    let best = likeliest(all.into_iter(), name);
+    match best {
+        Some(head) if known(&head) && name(&head).len() <= LONGEST_NAME => Some(head),
+        // The brackets may be those of a name in the fields.
+        other => latency_head(line).or(other),
+    }
 }
 
 /// `COMM-PID CPU+FLAGS SECONDS:`, of `trace-cmd report -l`.
@@ -493,6 +498,9 @@ mod tests {
                 assert_eq!((event.cpu, event.at), (1, 28_500_000_000), "{line}");
             }
         }
+        let short = "c:1 [120-77   0d.h2. 28.5: sched_waking: comm=x [001] 1.5: y pid=78 prio=120 target_cpu=000";
+        assert_eq!(event(short).current, Some(Who { comm: "c:1 [120", pid: 77, prio: None }));
+        assert_eq!(event(short).at, 28_500_000_000);
         let gone =
             event(":-1    -1 [001] 3002.771580: sched:sched_process_free: comm=a pid=1 prio=120");
         assert_eq!(gone.current, None);
