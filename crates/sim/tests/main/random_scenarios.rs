@@ -39,6 +39,15 @@ fn workload() -> impl Strategy<Value = Workloads> {
                     mode,
                     irqs_off,
                     count,
+                    // One in three sleeps between sections; programs also sleep within.
+                    idle: if count % 3 == 1 { outside } else { Picos::ZERO },
+                    idle_every: 1 + count % 5,
+                    asleep: if count % 4 == 2 && mode == Mode::User {
+                        section
+                    } else {
+                        Picos::ZERO
+                    },
+                    asleep_every: 1 + count % 7,
                 })
             });
     let burns =
