@@ -1,6 +1,6 @@
 //! Programs that this process starts, or becomes: whether the loader will put this library into them.
 //!
-//! A program that will run without the lock is noted in the [`tally`](crate::tally), which tells the user at the end. If the
+//! A program that will run without the lock is noted in the [`tally`], which tells the user at the end. If the
 //! first process of the run becomes such a program, nobody is left who could; then the message comes at once.
 //!
 //! The functions only look, and then call the C library's. They may be called between a `vfork` and an `exec`, so they need no

@@ -63,14 +63,18 @@ impl Env for TaskEnv<'_> {
     fn compute(&self, work: Picos, mode: Mode) {
         if mode == Mode::User {
             self.guest.schedule_if_needed(self.engine);
-        }
-        self.task.mode.set(mode);
-        let preemption = self.guest.domain.kernel.preemption;
-        if mode == Mode::User || preemption == Preemption::None || self.held.get() > 0 {
+            self.task.mode.set(Mode::User);
             if work > Picos::ZERO {
                 self.engine.burn(work);
             }
             self.task.mode.set(Mode::Kernel);
+            return;
+        }
+        let preemption = self.guest.domain.kernel.preemption;
+        if preemption == Preemption::None || self.held.get() > 0 {
+            if work > Picos::ZERO {
+                self.engine.burn(work);
+            }
             return;
         }
         self.task.preemptible.set(preemption != Preemption::Voluntary);

@@ -120,6 +120,8 @@ impl Counters {
 }
 
 /// Tells what the current task does at lock `i`, which it takes in user mode.
+#[cold]
+#[inline(never)]
 fn tell(engine: &Engine, i: usize, what: LockEvent) {
     let task = engine.cpu().task.get();
     // More domains than 16 bits count do not fit the vCPUs of a scenario.
@@ -261,7 +263,8 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         add(&c.hold_total, held);
         c.hold_max.set(c.hold_max.get().max(held));
         let holder = entry.holder.get();
-        let user = is_of_user_mode(holder);
+        // A lock that is held has a holder.
+        let user = holder & USER != 0;
         if entry.stay.get() != stay(v, user) {
             add(&c.holder_preempted, 1);
         }

@@ -362,7 +362,15 @@ impl Guest {
     }
 
     /// Lets other tasks run if that is due.
+    #[inline]
     fn schedule_if_needed(&self, engine: &Engine) {
+        if self.queue(engine.cpu()).resched.get() != Resched::No {
+            self.schedule_while_needed(engine);
+        }
+    }
+
+    #[cold]
+    fn schedule_while_needed(&self, engine: &Engine) {
         while self.queue(engine.cpu()).resched.get() != Resched::No {
             self.schedule(engine);
         }
