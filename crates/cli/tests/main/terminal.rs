@@ -114,11 +114,16 @@ fn every_command_has_a_manual_page() {
 fn the_doctor_looks_at_any_machine() {
     let overspin = overspin();
     let (shown, _) = overspin.fine(&["doctor"]);
-    for words in
-        ["CPUs", "clock speed", "preload library", "other load", "Simulated results depend on none"]
+    for words in ["CPUs", "clock speed", "preload library", "other load", "KVM's parameters", "Xen"]
     {
         assert!(shown.contains(words), "{words}: {shown}");
     }
+    // The answer comes first.
+    assert_eq!(
+        shown.lines().nth(3).map(|l| l.starts_with("Simulations run here")),
+        Some(true),
+        "{shown}"
+    );
     let without = [("PATH", ""), ("OVERSPIN_PYTHON", "python3")];
     let record = json(&in_environment(&overspin, &["doctor", "--json", "-"], &without).out);
     assert_eq!(record["schema"], "overspin-doctor/1");
