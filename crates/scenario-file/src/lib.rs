@@ -64,9 +64,13 @@ const LONGEST_FILE: u64 = 512 << 20;
 /// # Errors
 /// If it cannot be read, is not UTF-8 or is longer than 512 MiB.
 pub fn read_text(path: &Path) -> Result<String, LoadError> {
-    String::from_utf8(read_bytes(path)?).map_err(|e| LoadError::Read {
-        path: path.display().to_string(),
-        cause: std::io::Error::new(std::io::ErrorKind::InvalidData, e),
+    String::from_utf8(read_bytes(path)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let cause = std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            format!("it is no text: byte {at} is not UTF-8"),
+        );
+        LoadError::Read { path: path.display().to_string(), cause }
     })
 }
 
