@@ -128,11 +128,13 @@ pub(crate) fn command() -> clap::Command {
     named_output::add(command.help_template(template))
 }
 
-/// Parses the arguments of a process.
-pub(crate) fn parse(arguments: &[std::ffi::OsString]) -> Result<Args, clap::Error> {
-    let mut command = command();
+/// Parses the arguments of a process; `command` is the whole command line.
+pub(crate) fn parse(
+    command: &mut clap::Command,
+    arguments: &[std::ffi::OsString],
+) -> Result<Args, clap::Error> {
     let matches = command.try_get_matches_from_mut(arguments)?;
-    Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    Args::from_arg_matches(&matches).map_err(|error| error.format(command))
 }
 
 /// Keeps only the nearest suggestion of another command in an error, and none that is not near: `nope` is not `top`.
@@ -202,7 +204,7 @@ mod tests {
     #[test]
     fn only_near_commands_are_suggested() {
         let said = |typed: &str| {
-            let mut error = parse(&["overspin".into(), typed.into()]).unwrap_err();
+            let mut error = parse(&mut command(), &["overspin".into(), typed.into()]).unwrap_err();
             keep_near_suggestion(&mut error);
             error.to_string()
         };

@@ -74,12 +74,13 @@ pub fn main_with(catalog: Catalog) -> ExitCode {
 #[must_use]
 pub fn main_of(catalog: Catalog, arguments: Vec<OsString>) -> u8 {
     build().is_of_this_program();
-    let meant = match named_output::meant(&command::command(), &arguments) {
+    let mut command = command::command();
+    let meant = match named_output::meant(&command, &arguments) {
         Ok(meant) => meant,
         Err(failure) => return failure.report(),
     };
     show::set_arguments(arguments);
-    let args = match command::parse(&meant) {
+    let args = match command::parse(&mut command, &meant) {
         Ok(args) => args,
         Err(mut error) => {
             command::keep_near_suggestion(&mut error);

@@ -342,7 +342,7 @@ mod tests {
         assert_eq!((row.contended, row.total.round()), (32, 542_330.0));
         assert_eq!((row.kind.as_str(), row.name.as_str()), (SPIN, "swake_up_one+0x35"));
         assert_eq!(fitted.taken, 0);
-        // Two tasks that seldom meet: who waits has half a section before it.
+        // Two tasks that seldom meet: a waiter has half a section before it.
         assert!((fitted.section / 2.0 / 16_948.0 - 1.0).abs() < 0.05, "{}", fitted.section);
         let by_address = "contended   total wait     max wait     avg wait            address   symbol\n\n\
                           3      9.00 us      4.00 us      3.00 us   ffff8cd000000000   rq_lock (spinlock)\n";

@@ -156,7 +156,7 @@ fn a_signal_leaves_neither_an_emulator_nor_a_folder() {
         assert_eq!(child.wait().unwrap().code(), code, "{name}");
         until("nothing is left", || {
             let status = fs::read_to_string(format!("/proc/{}/status", emulator.trim()));
-            // Who has ended and is not waited for yet is a zombie.
+            // A process that has ended is a zombie until its parent waits for it.
             let lives = status.is_ok_and(|status| !status.contains("State:\tZ"));
             !lives && fs::read_dir(&temporary).unwrap().count() == 0
         });

@@ -28,7 +28,7 @@ const LINES: [(&str, &str); 6] = [
 #[must_use]
 pub fn report(record: &Record) -> Vec<Block> {
     let mut blocks = vec![Block::Title(record.name.clone())];
-    let groups = in_order(record);
+    let groups = record.groups();
     let locks = record.real.as_ref().map_or(&[][..], |r| &r.locks);
     blocks.extend(answer(record, &groups, locks).into_iter().map(Block::Text));
     if !record.description.is_empty() {
@@ -56,18 +56,6 @@ pub fn report(record: &Record) -> Vec<Block> {
     blocks.push(Block::Grid(machine(&groups)));
     blocks.extend(last_run(record));
     blocks
-}
-
-/// The samples in the order of the benchmark's places: runs are shuffled.
-fn in_order(record: &Record) -> Vec<Group<'_>> {
-    let places = record.real.as_ref().map_or(&[][..], |r| &r.places);
-    let at = |group: &Group<'_>| {
-        let place = group.place.split('/').next();
-        places.iter().position(|p| Some(p.as_str()) == place)
-    };
-    let mut groups = record.groups();
-    groups.sort_by_key(at);
-    groups
 }
 
 /// kernbench's own lines for each place, on a machine with `cpus` CPUs.

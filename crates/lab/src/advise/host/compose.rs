@@ -9,12 +9,7 @@ use yaml_rust2::Yaml;
 /// Period of quotas, if the file does not say it, in microseconds.
 const PERIOD: f64 = 100_000.0;
 
-pub(super) fn read(
-    document: &Yaml,
-    name: &str,
-    pcpus: u32,
-    found: &mut HostFound,
-) -> Result<(), HostError> {
+pub(super) fn read(document: &Yaml, pcpus: u32, found: &mut HostFound) -> Result<(), HostError> {
     let services = &document["services"];
     let Some(all) = services.as_hash() else {
         return Err(wrong("services", services, "a table with a key for each service"));
@@ -35,6 +30,5 @@ pub(super) fn read(
             container(found, &service, limit, weight, pcpus);
         }
     }
-    found.from.push(format!("{name} (compose)"));
     Ok(())
 }

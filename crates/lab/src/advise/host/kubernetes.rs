@@ -6,25 +6,9 @@
 use super::{HostError, HostFound, container, of_shares, scalar, wrong};
 use yaml_rust2::Yaml;
 
-pub(super) fn read(
-    document: &Yaml,
-    name: &str,
-    pcpus: u32,
-    found: &mut HostFound,
-) -> Result<(), HostError> {
-    let one = [document.clone()];
-    let items = match document["items"].as_vec() {
-        Some(items) => items.as_slice(),
-        None => &one,
-    };
-    for item in items {
-        object(item, pcpus, found)?;
-    }
-    let from = format!("{name} (Kubernetes)");
-    if !found.from.contains(&from) {
-        found.from.push(from);
-    }
-    Ok(())
+pub(super) fn read(document: &Yaml, pcpus: u32, found: &mut HostFound) -> Result<(), HostError> {
+    let items = document["items"].as_vec().map_or(std::slice::from_ref(document), Vec::as_slice);
+    items.iter().try_for_each(|item| object(item, pcpus, found))
 }
 
 /// A pod, or a controller of pods. Other objects, which stand beside them in files, have no containers.

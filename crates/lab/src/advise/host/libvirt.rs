@@ -9,7 +9,7 @@ use roxmltree::{Document, Node};
 /// Period of quotas, if the file does not say it, in microseconds.
 const PERIOD: f64 = 100_000.0;
 
-pub(super) fn read(text: &str, name: &str, found: &mut HostFound) -> Result<(), HostError> {
+pub(super) fn read(text: &str, found: &mut HostFound) -> Result<(), HostError> {
     let mut guests = 0;
     for part in documents(text) {
         let document = Document::parse(part).map_err(|error| {
@@ -27,7 +27,6 @@ pub(super) fn read(text: &str, name: &str, found: &mut HostFound) -> Result<(), 
     if guests == 0 {
         return Err(HostError::new("has no <domain>", "write it with `virsh dumpxml GUEST`"));
     }
-    found.from.push(format!("{name} (libvirt)"));
     Ok(())
 }
 

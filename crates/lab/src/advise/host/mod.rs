@@ -173,20 +173,29 @@ fn read_file(file: &Path, pcpus: u32, found: &mut HostFound) -> Result<(), HostE
         )));
     }
     let text = fs::read_to_string(file).map_err(|e| cannot(&e))?;
-    let name = file.display().to_string();
+    let name = file.display();
     if text.trim_start().starts_with('<') {
-        return libvirt::read(&text, &name, found);
+        libvirt::read(&text, found)?;
+        found.from.push(format!("{name} (libvirt)"));
+        return Ok(());
     }
     let documents = YamlLoader::load_from_str(&text).map_err(|e| cannot(&e))?;
     for document in documents.iter().filter(|d| !d.is_null()) {
-        if document.is_array() {
-            xl::read(document, &name, found)?;
+        let from = if document.is_array() {
+            xl::read(document, found)?;
+            format!("{name} (xl)")
         } else if !document["services"].is_badvalue() {
-            compose::read(document, &name, pcpus, found)?;
+            compose::read(document, pcpus, found)?;
+            format!("{name} (compose)")
         } else if !document["kind"].is_badvalue() {
-            kubernetes::read(document, &name, pcpus, found)?;
+            kubernetes::read(document, pcpus, found)?;
+            format!("{name} (Kubernetes)")
         } else {
             return Err(HostError::new("is none of the formats that are read", FORMATS));
+        };
+        // A file has several documents.
+        if !found.from.contains(&from) {
+            found.from.push(from);
         }
     }
     Ok(())

@@ -6,7 +6,7 @@
 use super::{HostError, HostFound, number, scalar};
 use yaml_rust2::Yaml;
 
-pub(super) fn read(domains: &Yaml, name: &str, found: &mut HostFound) -> Result<(), HostError> {
+pub(super) fn read(domains: &Yaml, found: &mut HostFound) -> Result<(), HostError> {
     for (index, domain) in domains.as_vec().into_iter().flatten().enumerate() {
         let config = &domain["config"];
         let build = &config["b_info"];
@@ -39,6 +39,5 @@ pub(super) fn read(domains: &Yaml, name: &str, found: &mut HostFound) -> Result<
     }
     // Xen's default since 4.12.
     found.scheduler.get_or_insert_with(|| "credit2".into());
-    found.from.push(format!("{name} (xl)"));
     Ok(())
 }
