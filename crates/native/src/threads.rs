@@ -89,8 +89,13 @@ impl Platform for Threads {
     type Slots<T: Debug + 'static> = Box<[T]>;
     type IrqState = ();
 
-    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Box<[T]> {
-        (0..len).map(init).collect()
+    // As a loop: of `collect` there would be a thousand lines of code for each type.
+    fn slots<T: Debug + 'static>(len: usize, mut init: impl FnMut(usize) -> T) -> Box<[T]> {
+        let mut slots = Vec::with_capacity(len);
+        for i in 0..len {
+            slots.push(init(i));
+        }
+        slots.into_boxed_slice()
     }
 
     #[inline]

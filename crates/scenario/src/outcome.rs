@@ -124,6 +124,24 @@ pub struct Outcome {
     pub measurement: Option<Measurement>,
 }
 
+/// The code that reads and writes an outcome is much. Called instead of serde's generic functions, these have it compiled
+/// once, in this crate.
+impl Outcome {
+    /// One line of JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("it has names for keys, and no numbers that JSON lacks")
+    }
+
+    /// Reads what [`to_json`](Self::to_json) wrote.
+    ///
+    /// # Errors
+    /// What is wrong with the text, and where.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
 /// What all threads of the host's noise did together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseOutcome {

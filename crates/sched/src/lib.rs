@@ -17,49 +17,72 @@
 
 #![no_std]
 #![forbid(unsafe_code)]
+// A kernel that schedules only its own tasks does without `vcpus`. What remains has parts for vCPUs, of which the compiler
+// makes no code: nothing calls them, and they are not public.
+#![cfg_attr(not(feature = "vcpus"), allow(dead_code, unused_imports))]
 
 extern crate alloc;
 
 mod affinity;
+#[cfg(feature = "vcpus")]
 mod builtin;
+#[cfg(feature = "vcpus")]
 mod bvt;
+#[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "vcpus")]
 mod cosched;
 mod cpuset;
+#[cfg(feature = "vcpus")]
 mod credit;
+#[cfg(feature = "vcpus")]
 mod credit2;
 mod error;
 mod homes;
+#[cfg(feature = "vcpus")]
 mod hypervisor;
 mod ids;
 mod linux;
 mod list;
 mod machine;
 mod nearest;
+#[cfg(feature = "vcpus")]
 mod null;
 mod params;
+#[cfg(feature = "vcpus")]
 mod pools;
 mod registry;
+#[cfg(feature = "vcpus")]
 mod round_robin;
+#[cfg(feature = "vcpus")]
 mod rtds;
 mod scheduler;
+#[cfg(feature = "vcpus")]
 mod sedf;
 mod time;
 mod topology;
 
-pub use affinity::{Affinity, AffinityMask};
-pub use cpuset::CpuSet;
-pub use credit::Credit;
-pub use credit2::Credit2;
-pub use error::SchedError;
-pub use hypervisor::{Change, Hypervisor, Switch};
-pub use ids::{Action, DomainId, PcpuId, PoolId, TimerId, VcpuId};
+#[cfg(not(feature = "vcpus"))]
+mod builtin {
+    pub(crate) static BUILTIN: &[crate::registry::SchedulerInfo] = &[];
+}
+
 pub use linux::{Cfs2008Queues, TaskQueues};
-pub use machine::{Machine, RunState, RunTimes};
-pub use nearest::{nearest, suggestion};
-pub use params::{ParamInfo, ParamKind, ParamValue, Params};
-pub use pools::Pools;
-pub use registry::{MakeScheduler, SchedulerInfo, Schedulers, find, make, schedulers};
-pub use scheduler::{Context, Decision, Detail, DomainParams, Opaque, Scheduler, Whose};
 pub use time::Nanos;
-pub use topology::Topology;
+#[cfg(feature = "vcpus")]
+pub use {
+    affinity::{Affinity, AffinityMask},
+    cpuset::CpuSet,
+    credit::Credit,
+    credit2::Credit2,
+    error::SchedError,
+    hypervisor::{Change, Hypervisor, Switch},
+    ids::{Action, DomainId, PcpuId, PoolId, TimerId, VcpuId},
+    machine::{Machine, RunState, RunTimes},
+    nearest::{nearest, suggestion},
+    params::{ParamInfo, ParamKind, ParamValue, Params},
+    pools::Pools,
+    registry::{MakeScheduler, SchedulerInfo, Schedulers, find, make, schedulers},
+    scheduler::{Context, Decision, Detail, DomainParams, Opaque, Scheduler, Whose},
+    topology::Topology,
+};

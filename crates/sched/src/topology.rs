@@ -3,7 +3,7 @@
 //! Indices are contiguous, so that a core or a socket is a range and never a list. Each socket
 //! counts as one NUMA node.
 
-use crate::SchedError;
+use crate::error::SchedError;
 use crate::ids::PcpuId;
 use alloc::format;
 use core::ops::Range;

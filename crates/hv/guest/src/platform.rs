@@ -5,6 +5,7 @@
 
 use crate::{cpu, upcall, waiting, world};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering, fence};
 use overspin_guest_abi::{NEVER, event, port};
@@ -65,8 +66,13 @@ impl Platform for Guest {
     /// Whether upcalls were masked.
     type IrqState = bool;
 
-    fn slots<T: Debug + 'static>(len: usize, init: impl FnMut(usize) -> T) -> Box<[T]> {
-        (0..len).map(init).collect()
+    // As a loop: of `collect` there would be a thousand lines of code for each type.
+    fn slots<T: Debug + 'static>(len: usize, mut init: impl FnMut(usize) -> T) -> Box<[T]> {
+        let mut slots = Vec::with_capacity(len);
+        for i in 0..len {
+            slots.push(init(i));
+        }
+        slots.into_boxed_slice()
     }
 
     #[inline(always)]

@@ -28,6 +28,7 @@ global_asm!(
     "pop rbp",
     "ret",
     // The first switch to a stack returns here.
+    ".globl overspin_stack_begins",
     "overspin_stack_begins:",
     "mov rdi, rbx",
     "call r12",

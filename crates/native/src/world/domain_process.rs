@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use overspin_host::{Cancel, Refused};
-use overspin_scenario::{Outcome, Picos, Scenario, Stopped};
+use overspin_scenario::{Picos, Scenario, Stopped};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -30,8 +30,12 @@ use crate::forget_other_threads;
 pub(super) enum ChildMessage {
     Ready,
     Finished,
-    Done(Box<Outcome>),
-    Refused { cause: String, remedy: String },
+    /// The outcome, as `Outcome::to_json` writes it.
+    Done(String),
+    Refused {
+        cause: String,
+        remedy: String,
+    },
 }
 
 /// What its parent says.
@@ -97,7 +101,7 @@ impl Inherited<'_> {
         say(
             &link.parent,
             &match made {
-                Ok(Ok(outcome)) => ChildMessage::Done(Box::new(outcome)),
+                Ok(Ok(outcome)) => ChildMessage::Done(outcome.to_json()),
                 Ok(Err(Refused::Machine { cause, remedy })) => {
                     ChildMessage::Refused { cause, remedy }
                 }

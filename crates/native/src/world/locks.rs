@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use overspin_locks::{CachePadded, LockInfo, RawLock, Tuning};
+use overspin_locks::{CachePadded, LockInfo, Platform, RawLock, Tuning};
 
 use super::platform::RunThreads;
 use crate::raw::capacity;
@@ -60,7 +60,7 @@ where
 {
     fn hand(self: Arc<Self>) -> Option<Box<dyn Hand>> {
         served_id(capacity::<RunThreads, L>())?;
-        let tokens = self.locks.iter().map(|_| None).collect();
+        let tokens = RunThreads::slots(self.locks.len(), |_| None);
         Some(Box::new(Tokens { bank: self, tokens }))
     }
 }
@@ -99,7 +99,7 @@ impl Known {
         let make = |count, tuning| -> Arc<dyn Bank> {
             let shared = L::shared(capacity::<RunThreads, L>(), tuning)
                 .expect("no more CPUs than the lock's own limit");
-            let locks = (0..count).map(|_| CachePadded::new(L::new())).collect();
+            let locks = RunThreads::slots(count, |_| CachePadded::new(L::new()));
             Arc::new(Locks { shared, locks })
         };
         Self { info: L::INFO, make }

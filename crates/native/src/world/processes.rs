@@ -86,6 +86,13 @@ fn no_process(error: &io::Error) -> Refused {
     }
 }
 
+fn no_run() -> Refused {
+    Refused::Machine {
+        cause: "the process of a domain ended before its run".into(),
+        remedy: "look for the reason in the kernel's log: is there too little memory?".into(),
+    }
+}
+
 /// A process of a domain.
 #[derive(Debug)]
 struct Child {
@@ -185,18 +192,13 @@ impl Parent<'_> {
                 Ok((_, Some(ChildMessage::Ready))) => ready += 1,
                 Ok((_, Some(ChildMessage::Finished))) => finished += 1,
                 Ok((number, Some(ChildMessage::Done(outcome)))) => {
-                    outcomes[number] = Some(*outcome)
+                    outcomes[number] = Some(Outcome::from_json(&outcome).map_err(|_| no_run())?);
                 }
                 Ok((_, Some(ChildMessage::Refused { cause, remedy }))) => {
                     return Err(Refused::Machine { cause, remedy });
                 }
                 Ok((number, None)) if outcomes[number].is_none() => {
-                    return Err(Refused::Machine {
-                        cause: "the process of a domain ended before its run".into(),
-                        remedy:
-                            "look for the reason in the kernel's log: is there too little memory?"
-                                .into(),
-                    });
+                    return Err(no_run());
                 }
                 Ok((_, None)) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 }

@@ -186,7 +186,7 @@ impl Credit {
                 vcpu.parked |= park;
                 vcpu.credit = vcpu.credit.max(-period);
                 if park && cx.park(v) {
-                    crate::Scheduler::sleep(self, cx, v);
+                    crate::scheduler::Scheduler::sleep(self, cx, v);
                 }
             } else {
                 vcpu.priority = Priority::Under;
@@ -211,7 +211,7 @@ impl Credit {
             self.vcpus[v.index()].parked = false;
         }
         if cx.unpark(v) {
-            crate::Scheduler::wake(self, cx, v);
+            crate::scheduler::Scheduler::wake(self, cx, v);
         }
         self.vcpus[v.index()].parked = false;
     }

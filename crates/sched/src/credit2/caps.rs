@@ -151,7 +151,7 @@ impl Credit2 {
             self.parked_links.remove(&mut list, x);
             self.vcpus[x as usize].parked = false;
             if cx.unpark(VcpuId(x)) {
-                crate::Scheduler::wake(self, cx, VcpuId(x));
+                crate::scheduler::Scheduler::wake(self, cx, VcpuId(x));
             }
         }
     }
