@@ -105,8 +105,7 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     Ok(verdict(result.verdict(), args.strict))
 }
 
-/// Runs all experiments, and prints each as it ends. The best known one comes first, and then those that take longer and
-/// longer: so there is soon something to read.
+/// Runs all experiments, and prints each as it ends. The quickest comes first: so there is soon something to read.
 fn every(
     args: &ReproduceArgs,
     global: &Global,

@@ -9,17 +9,17 @@ use overspin_runs::scenario_file::tree::Document;
 use overspin_runs::schedbench::Machine;
 use serde::de::DeserializeOwned;
 
-/// Names and texts of the experiments that come with the program, in the order in which all of them run: the best known
-/// one first, and then those that take longer and longer.
+/// Names and texts of the experiments that come with the program, in the order in which all of them run: those that take
+/// longer and longer.
 const BUILT_IN: [(&str, &str); 5] = [
-    ("2008-spinlocks", include_str!("../../../experiments/2008-spinlocks.toml")),
     ("2016-schedbench", include_str!("../../../experiments/2016-schedbench.toml")),
     (
         "2005-preemption-notification",
         include_str!("../../../experiments/2005-preemption-notification.toml"),
     ),
-    ("2012-pv-ticketlocks", include_str!("../../../experiments/2012-pv-ticketlocks.toml")),
+    ("2008-spinlocks", include_str!("../../../experiments/2008-spinlocks.toml")),
     ("2001-aligned-locks", include_str!("../../../experiments/2001-aligned-locks.toml")),
+    ("2012-pv-ticketlocks", include_str!("../../../experiments/2012-pv-ticketlocks.toml")),
 ];
 
 /// A kind of experiment.
@@ -82,7 +82,7 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// Names of the experiments in the order in which all of them run: the best known one first, and then those that take longer and longer.
+/// Names of the experiments in the order in which all of them run: those that take longer and longer.
 #[must_use]
 pub fn quickest_first() -> [&'static str; BUILT_IN.len()] {
     BUILT_IN.map(|(name, _)| name)
