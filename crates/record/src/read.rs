@@ -34,6 +34,10 @@ pub fn read(path: &str, text: &str) -> Result<Record, LocatedError> {
             let schema = head.schema.unwrap_or_default();
             refuse(format!("`{schema}` is not a measurement: it has no samples"), known)
         }
+        Some("overspin-recording/1") => refuse(
+            "this is a recording of `overspin exec --record`, not a record of runs".into(),
+            "`overspin fit FILE -o SCENARIO.toml` makes a scenario of it, which `run`, `explain` and `sweep` read",
+        ),
         Some(old) if old.starts_with("overspin-") => refuse(
             format!(
                 "the layout `{old}` is of another version of the program; this version reads `{SCHEMA}`"

@@ -36,6 +36,7 @@ fn wrong_usage() {
     let overspin = overspin();
     overspin.write("good.toml", GOOD);
     overspin.write("e.toml", "id = 3");
+    overspin.write("rec.json", include_str!("../../../../examples/recorded-mutex.json"));
     for (args, message) in [
         (&["run", "missing.toml"][..], "cannot read `missing.toml`"),
         (&["run", "."], "`.` is a directory without a manifest.json"),
@@ -50,6 +51,9 @@ fn wrong_usage() {
         (&["reproduce", "--seeds", "0"], "--seeds"),
         (&["reproduce", "--svg", "x.svg"], "EXPERIMENT"),
         (&["reproduce", "--threads", "1000000"], "--threads"),
+        (&["report", "rec.json"], "overspin fit"),
+        (&["compare", "rec.json", "rec.json"], "overspin fit"),
+        (&["explain", "rec.json"], "overspin fit"),
         (&["list", "lock"], "locks"),
         (&["man", "runn"], "no command `runn`"),
         (&["frobnicate"], "frobnicate"),

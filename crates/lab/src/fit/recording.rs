@@ -8,6 +8,9 @@ use std::path::Path;
 
 /// The format that this program reads.
 const SCHEMA: &str = "overspin-recording/1";
+
+/// Fewer have no 99th percentile.
+const FEW_ACQUISITIONS: u64 = 100;
 /// What a file holds while there is no recording yet.
 const BEGUN: &str = "overspin-recording-begun/1";
 
@@ -132,11 +135,12 @@ pub struct Histogram {
 }
 
 impl Recording {
-    /// The number of the mutex that threads waited for longest; if they never waited, of the one that was held longest.
+    /// The number of the mutex that threads waited for longest; if they never waited, of the one that was held longest. A
+    /// mutex that was locked a few times, as at the start, is taken only if there is no other: nothing follows from it.
     #[must_use]
     pub fn hottest(&self) -> usize {
         // A mutex that is held over sleeps, and that no other thread wants, is nobody's problem.
-        let time = |m: &Mutex| (m.wait.sum(), m.section.sum());
+        let time = |m: &Mutex| (m.acquisitions >= FEW_ACQUISITIONS, m.wait.sum(), m.section.sum());
         let hottest = self.mutexes.iter().enumerate().max_by_key(|(_, m)| time(m));
         hottest.map_or(0, |(i, _)| i)
     }

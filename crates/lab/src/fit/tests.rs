@@ -34,6 +34,23 @@ fn percentiles_and_usual_times() {
 }
 
 #[test]
+fn a_mutex_of_the_start_is_not_the_hottest() {
+    // Nine acquisitions, of which one waited for longer than all thousand of the other mutex.
+    let start = GOOD.replace(
+        r#""threads": 1, "acquisitions": 1, "contended": 0"#,
+        r#""threads": 5, "acquisitions": 9, "contended": 1"#,
+    );
+    let start =
+        start.replace(r#""wait": [[0, 1, 0]]"#, r#""wait": [[0, 8, 0], [16777216, 1, 17000000]]"#);
+    let mut recording = read("r.json", &start, &[]).unwrap();
+    assert!(recording.mutexes[1].wait.sum() > recording.mutexes[0].wait.sum());
+    assert_eq!(recording.hottest(), 0);
+    // Alone it is taken all the same.
+    recording.mutexes.swap_remove(0);
+    assert_eq!(recording.hottest(), 0);
+}
+
+#[test]
 fn a_mutex_becomes_a_lock_loop() {
     let recording = read("r.json", GOOD, &[]).unwrap();
     assert_eq!(recording.hottest(), 0);
