@@ -5,7 +5,7 @@ use crate::built::version;
 use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
 use crate::{
-    advise, bench, calibrate, check, compare, doctor, exec, explain, fit, import, list, man,
+    advise, bench, calibrate, check, compare, doctor, exec, explain, fit, import, linux, list, man,
     measure, merge, named_output, report, reproduce, run, schedbench, show, top, validate,
     xen_emulated,
 };
@@ -39,6 +39,8 @@ pub(crate) enum Command {
     /// Run a .bench file on real Xen in an emulated machine, from Debian's packages, without root (in builds with the
     /// feature `xen`)
     XenEmulated(xen_emulated::XenEmulatedArgs),
+    /// Compile a Linux kernel whose spinlock is one of the locks, and let the kernel's own tests judge it
+    Linux(linux::LinuxArgs),
     /// Convert another tool's workload to a scenario
     Import(import::ImportArgs),
     /// Write a page that shows results: an HTML file for a browser, with charts, tables and a timeline
@@ -96,6 +98,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "doctor",
             "schedbench",
             "xen-emulated",
+            "linux",
         ],
     ),
     ("Parts", &["list", "check", "bench"]),
@@ -163,6 +166,7 @@ pub(crate) fn run(args: &Args, parts: &Parts) -> Result<Verdict, Failure> {
         Command::Merge(command) => merge::merge(command, &args.global),
         Command::Explain(command) => explain::explain(command, &args.global),
         Command::Schedbench(command) => schedbench::schedbench(command, &args.global),
+        Command::Linux(command) => linux::linux(command, &args.global),
         Command::XenEmulated(command) => xen_emulated::xen_emulated(command, &args.global),
         Command::Import(command) => import::import(command, &args.global),
         Command::Report(command) => report::report(command, &args.global),

@@ -34,6 +34,7 @@ mod fit;
 mod import;
 #[cfg(not(all(feature = "check", feature = "xen")))]
 mod left_out;
+mod linux;
 mod list;
 mod man;
 mod measure;

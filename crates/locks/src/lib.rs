@@ -48,6 +48,7 @@ pub mod ticket_backoff;
 pub mod ttas;
 mod turn;
 pub mod twa;
+mod word;
 pub mod xen_pv;
 
 pub use aligned::Aligned;
@@ -61,6 +62,7 @@ pub use platform::{AtomicCell, Budget, CpuId, Note, Platform};
 pub use registry::*;
 pub use rwlock::{RwLock, WakeAll};
 pub use turn::Pace;
+pub use word::WordLock;
 
 /// What the other CPUs do while a CPU that they wait for is descheduled. It is the worst case, however long that
 /// lasts, with [`Tuning::DEFAULT`] and where [`Platform::can_block`].

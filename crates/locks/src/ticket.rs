@@ -40,7 +40,9 @@ use core::fmt::Debug;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
+use crate::{
+    AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning, WordLock,
+};
 
 /// The lock of 16 bits, for up to 255 CPUs.
 pub type TicketSmall<P> = TicketLock<P, <P as Platform>::U16>;
@@ -197,5 +199,13 @@ impl<P: Platform, C: AtomicCell<Value: TicketWord>> RawLock<P> for TicketLock<P,
 
     fn is_contended(&self, _shared: &Self::Shared) -> bool {
         self.word.load(Relaxed).outstanding() > 1
+    }
+}
+
+impl<P: Platform, C: AtomicCell<Value: TicketWord>> WordLock<P> for TicketLock<P, C> {
+    #[inline(always)]
+    fn token_of_holder(&self) -> Self::Token {
+        // Relaxed: only the holder changes `head`.
+        self.word.load(Relaxed).head()
     }
 }

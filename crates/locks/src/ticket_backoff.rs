@@ -16,7 +16,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::delay::Delay;
 use crate::ticket::{self, TicketWord};
-use crate::{AtomicCell, Budget, CapacityError, LockInfo, Platform, RawLock, Tuning};
+use crate::{AtomicCell, Budget, CapacityError, LockInfo, Platform, RawLock, Tuning, WordLock};
 
 /// Pause for each waiter in front, in wait-loop iterations: a short critical section with its
 /// hand-over.
@@ -120,5 +120,13 @@ impl<P: Platform> RawLock<P> for TicketBackoff<P> {
 
     fn is_contended(&self, _shared: &Shared<P>) -> bool {
         self.word.load(Relaxed).outstanding() > 1
+    }
+}
+
+impl<P: Platform> WordLock<P> for TicketBackoff<P> {
+    #[inline(always)]
+    fn token_of_holder(&self) -> u16 {
+        // Relaxed: only the holder changes `head`.
+        self.word.load(Relaxed).head()
     }
 }

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::{FlaggedWord, Shared, Token};
 use crate::bug::right;
-use crate::{AtomicCell, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
+use crate::{AtomicCell, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning, WordLock};
 
 /// In `head`: there may be sleepers.
 const FLAG: u32 = 1;
@@ -153,6 +153,14 @@ impl<P: Platform> RawLock<P> for PvTicket<P> {
 
     fn is_contended(&self, _shared: &Shared<P>) -> bool {
         self.word.load(Relaxed).outstanding() > 1
+    }
+}
+
+impl<P: Platform> WordLock<P> for PvTicket<P> {
+    #[inline(always)]
+    fn token_of_holder(&self) -> Token<u16> {
+        // Relaxed: only the holder changes the ticket in `head`. Waiters may raise its flag.
+        Token(u32::ticket(self.word.load(Relaxed).head()))
     }
 }
 

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use super::{FlaggedWord, Half, Shared, Token};
 use crate::bug::right;
-use crate::{AtomicCell, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
+use crate::{AtomicCell, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning, WordLock};
 
 /// The lock of 16 bits, for up to 127 CPUs.
 pub type PvTicket2012Small<P> = PvTicket2012Lock<P, <P as Platform>::U16>;
@@ -156,5 +156,13 @@ impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> RawLock<P> for PvTicket2012
 
     fn is_contended(&self, _shared: &Shared<P>) -> bool {
         self.word.load(Relaxed).outstanding() > 1
+    }
+}
+
+impl<P: Platform, C: AtomicCell<Value: FlaggedWord>> WordLock<P> for PvTicket2012Lock<P, C> {
+    #[inline(always)]
+    fn token_of_holder(&self) -> Self::Token {
+        // Relaxed: only the holder changes `head`.
+        Token(self.word.load(Relaxed).head())
     }
 }

@@ -24,6 +24,8 @@ mod scenarios;
 mod thread_ids;
 /// Locks with time limits on threads.
 mod time_limits;
+/// Locks that are one word, as a kernel uses them.
+mod word;
 /// The world of threads.
 #[cfg(feature = "world")]
 mod world;

@@ -30,11 +30,17 @@ pub fn comparison() -> Vec<Block> {
     }
     let header: Vec<&str> = std::iter::once("key").chain(MACHINES.iter().map(|m| m.name)).collect();
     let mut costs = Grid::new(1, &header);
+    let mut same = Vec::new();
     for key in keys() {
         let of = |m: &Machine| m.value(key).map_or_else(String::new, |(v, of)| shown(v, of));
-        costs.rows.push(std::iter::once(key.to_owned()).chain(MACHINES.iter().map(of)).collect());
+        let values: Vec<String> = MACHINES.iter().map(of).collect();
+        match values.iter().all(|value| *value == values[0]) {
+            true => same.push(format!("`{key}` {}", values[0])),
+            false => costs.rows.push(std::iter::once(key.to_owned()).chain(values).collect()),
+        }
     }
-    vec![Block::Grid(machines), Block::Grid(costs)]
+    let same = format!("On all of them: {}.", same.join(", "));
+    vec![Block::Grid(machines), Block::Text(same), Block::Grid(costs)]
 }
 
 /// One machine: each of its own values as published, and how it is known.

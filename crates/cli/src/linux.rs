@@ -1,0 +1,197 @@
+//! `overspin linux`: real Linux kernels whose spinlock is one of our locks.
+
+use crate::args::{EXIT_CODES, Global};
+use crate::failure::{Failure, Verdict};
+use crate::show::Outputs;
+use crate::signals;
+use clap::{Args, Subcommand};
+use overspin_linux::machine::{self, Accelerator, Machine};
+use overspin_linux::torture::{self, Verdict as Judged};
+use overspin_linux::{Guard, LOCKS, LinuxError, kernel, object, source};
+use overspin_real::scratch::Scratch;
+use overspin_report::{Block, Grid};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What the kernel tortures: our lock with interrupts on and off.
+const TORTURED: [&str; 2] = ["spin_lock", "spin_lock_irq"];
+/// The lock of the kernel's own control, which excludes nobody.
+const BUSTED: &str = "lock_busted";
+/// MiB: a kernel and its file systems in memory.
+const MEMORY: u32 = 512;
+
+#[derive(Debug, Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct LinuxArgs {
+    #[command(subcommand)]
+    command: LinuxCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LinuxCommand {
+    /// Compile a Linux kernel whose spinlock is chosen at boot: overspin_lock=NAME
+    Build(SourceArgs),
+    /// Let the kernel's own locktorture judge locks, in a machine of QEMU
+    Torture(TortureArgs),
+}
+
+#[derive(Debug, Args)]
+struct SourceArgs {
+    /// Source of a Linux 6.1, which is copied; without it, the distribution's package linux-source-6.1
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct TortureArgs {
+    /// Locks; without any, all that fit a kernel's word
+    #[arg(value_name = "LOCK")]
+    locks: Vec<String>,
+    /// vCPUs of the machine
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    vcpus: u32,
+    /// Seconds for each lock, with interrupts on and as many with interrupts off
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(5..=86_400))]
+    seconds: u32,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+pub(crate) fn linux(args: &LinuxArgs, global: &Global) -> Result<Verdict, Failure> {
+    let outputs = Outputs::new(global, &[])?;
+    let failed = |f: overspin_real::Failed| Failure::environment(f.to_string(), "see what it says");
+    let scratch = Scratch::new(None).map_err(failed)?;
+    let guard: Guard<'_> = &|command| scratch.guard(command).map_err(|e| e.to_string());
+    match &args.command {
+        LinuxCommand::Build(args) => {
+            let kernel = built(args, global, guard)?;
+            outputs.print(&format!("The kernel is {}\n", kernel.display()))?;
+            Ok(Verdict::Fine)
+        }
+        LinuxCommand::Torture(args) => tortured(args, global, &outputs, guard),
+    }
+}
+
+/// The kernel, compiled as far as it is not up to date.
+fn built(args: &SourceArgs, global: &Global, guard: Guard<'_>) -> Result<PathBuf, Failure> {
+    let begun = Instant::now();
+    let tell = |what: &str| {
+        if !global.quiet && !global.no_progress {
+            eprintln!("{what} ({} s elapsed)", begun.elapsed().as_secs());
+        }
+    };
+    let cache = overspin_linux::cache().map_err(failure)?;
+    tell("the source of the kernel: fetched and unpacked once");
+    let tree = match &args.source {
+        Some(folder) => source::of_folder(folder, &cache),
+        None => source::of_distribution(&cache),
+    };
+    let tree = tree.map_err(failure)?;
+    tell("the locks");
+    let object = object::compile(&cache.join("locks")).map_err(failure)?;
+    tell("the kernel: the first time takes minutes, later ones seconds");
+    kernel::build(&tree, &object, guard).map_err(failure)
+}
+
+fn tortured(
+    args: &TortureArgs,
+    global: &Global,
+    outputs: &Outputs,
+    guard: Guard<'_>,
+) -> Result<Verdict, Failure> {
+    if let Some(name) = args.locks.iter().find(|name| !LOCKS.contains(&name.as_str())) {
+        let cause = format!("`{name}` is no lock of a kernel's word");
+        return Err(Failure::usage(cause, format!("these are: {}", LOCKS.join(", "))));
+    }
+    let locks: Vec<&str> = match args.locks.is_empty() {
+        true => LOCKS.to_vec(),
+        false => args.locks.iter().map(String::as_str).collect(),
+    };
+    let kernel = built(&args.source, global, guard)?;
+    let (accelerator, why) = machine::accelerator(&kernel, guard).map_err(failure)?;
+    let parameters = String::new();
+    let machine = Machine { kernel, parameters, vcpus: args.vcpus, memory: MEMORY, accelerator };
+    let stop = signals::interrupted();
+    let judge = |lock: &str, kind: &str| {
+        if !global.quiet && !global.no_progress {
+            eprintln!("{lock}: {kind}");
+        }
+        torture::torture(&machine, lock, kind, args.seconds, guard, &stop)
+    };
+    let control = judge("stock", BUSTED).map_err(failure)?;
+    let mut rows = Vec::new();
+    for lock in locks {
+        let mut judged = Vec::new();
+        for kind in TORTURED {
+            if !stop() {
+                judged.push(judge(lock, kind));
+            }
+        }
+        if judged.len() == TORTURED.len() {
+            rows.push((lock, judged));
+        }
+    }
+    outputs.report(&report(&machine, why.as_deref(), args.seconds, &control, &rows))?;
+    let fine = |result: &Result<Judged, LinuxError>| result.as_ref().is_ok_and(|v| v.success);
+    let all = rows.iter().all(|(_, judged)| judged.iter().all(fine));
+    Ok(if all && !control.success { Verdict::Fine } else { Verdict::Finding })
+}
+
+type Row<'a> = (&'a str, Vec<Result<Judged, LinuxError>>);
+
+fn report(
+    machine: &Machine,
+    why: Option<&str>,
+    seconds: u32,
+    control: &Judged,
+    rows: &[Row<'_>],
+) -> Vec<Block> {
+    let passed = |judged: &[Result<Judged, LinuxError>]| {
+        judged.iter().all(|result| result.as_ref().is_ok_and(|verdict| verdict.success))
+    };
+    let good = rows.iter().filter(|(_, judged)| passed(judged)).count();
+    let answer = format!(
+        "{good} of {} locks pass the kernel's locktorture as its only spinlock, {seconds} s with interrupts on and {seconds} s \
+         with interrupts off. The control, a lock that excludes nobody, {}.",
+        rows.len(),
+        if control.success {
+            "passes, too: this judge proves nothing"
+        } else {
+            "fails, as it must"
+        }
+    );
+    let runner = match machine.accelerator {
+        Accelerator::Kvm => "KVM",
+        Accelerator::Emulation => "QEMU's emulation, a thread for each vCPU",
+    };
+    let why = why.map_or(String::new(), |why| format!(" ({why})"));
+    let mut grid = Grid::new(1, &["lock", "acquisitions, interrupts on", "interrupts off"]);
+    let mut faults = String::new();
+    for (lock, judged) in rows {
+        let cell = |number: usize| match judged.get(number) {
+            Some(Ok(verdict)) if verdict.success => verdict.acquisitions.to_string(),
+            Some(Ok(verdict)) => format!("FAILURE, {}", verdict.acquisitions),
+            Some(Err(_)) => "no verdict".into(),
+            None => String::new(),
+        };
+        grid.row([(*lock).to_owned(), cell(0), cell(1)]);
+        for error in judged.iter().filter_map(|result| result.as_ref().err()) {
+            faults += &format!("{lock}: {error}\n");
+        }
+    }
+    let mut blocks = vec![
+        Block::Title("Locks inside a Linux kernel".into()),
+        Block::Text(answer),
+        Block::Text(format!("{} vCPUs, {runner}{why}.", machine.vcpus)),
+        Block::Grid(grid),
+    ];
+    if !faults.is_empty() {
+        blocks.push(Block::Lines(faults));
+    }
+    blocks
+}
+
+fn failure(error: LinuxError) -> Failure {
+    let remedy = error.remedy();
+    Failure::environment(error.to_string(), remedy)
+}

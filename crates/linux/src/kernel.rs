@@ -1,0 +1,110 @@
+//! A kernel: what is changed in its source, how it is configured and compiled.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::program::{file, succeeds};
+use crate::{Guard, LinuxError};
+
+const HEADER: &str = include_str!("../kernel/overspin.h");
+const CODE: &str = include_str!("../kernel/overspin.c");
+const CONFIG: &str = include_str!("../kernel/guest.config");
+
+/// Lines that are inserted: a file, the line before it, and the line.
+const INSERTED: [(&str, &str, &str); 3] = [
+    ("arch/x86/include/asm/spinlock.h", "#include <asm/qspinlock.h>", "#include <asm/overspin.h>"),
+    (
+        "kernel/locking/Makefile",
+        "obj-y += mutex.o semaphore.o rwsem.o percpu-rwsem.o",
+        "obj-y += overspin.o overspin_locks.o",
+    ),
+    (
+        "init/main.c",
+        "\tsmp_prepare_boot_cpu();\t/* arch-specific boot-cpu hooks */",
+        "\toverspin_boot();",
+    ),
+];
+
+/// Puts our side and the locks of `object` into the source `tree`, configures and compiles it, and returns the kernel. What is
+/// up to date is not compiled again. The compiler's output is in `overspin.log` of the tree.
+///
+/// # Errors
+/// If the changes do not fit the source; if a program is missing or fails; if there is no space.
+pub fn build(tree: &Path, object: &Path, guard: Guard<'_>) -> Result<PathBuf, LinuxError> {
+    for (name, line, inserted) in INSERTED {
+        insert(&tree.join(name), line, inserted)?;
+    }
+    put(&tree.join("arch/x86/include/asm/overspin.h"), HEADER.as_bytes())?;
+    put(&tree.join("kernel/locking/overspin.c"), CODE.as_bytes())?;
+    let bytes = fs::read(object).map_err(|cause| file(object, cause))?;
+    put(&tree.join("kernel/locking/overspin_locks.o_shipped"), &bytes)?;
+    // Make looks for it beside every object.
+    put(&tree.join("kernel/locking/.overspin_locks.o.cmd"), b"")?;
+    let log = tree.join("overspin.log");
+    let make = |targets: &[&str]| {
+        let mut make = Command::new("make");
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        make.arg(format!("-j{jobs}")).arg("-s").args(targets).current_dir(tree);
+        succeeds(&mut make, &log, guard)
+    };
+    // Before another configuration is made, the one at hand is looked at: making it anew would compile everything again.
+    if put(&tree.join("overspin.config"), CONFIG.as_bytes())? || !tree.join(".config").exists() {
+        make(&["tinyconfig"])?;
+        let mut merge = Command::new("./scripts/kconfig/merge_config.sh");
+        merge.args(["-m", ".config", "overspin.config"]).current_dir(tree);
+        succeeds(&mut merge, &log, guard)?;
+        make(&["olddefconfig"])?;
+    }
+    make(&["vmlinux"])?;
+    Ok(tree.join("vmlinux"))
+}
+
+/// Writes a file if it is not there with this content: make looks at the time of each. Returns whether it did.
+fn put(path: &Path, content: &[u8]) -> Result<bool, LinuxError> {
+    if fs::read(path).is_ok_and(|found| found == content) {
+        return Ok(false);
+    }
+    fs::write(path, content).map_err(|cause| file(path, cause))?;
+    Ok(true)
+}
+
+/// Inserts a line behind another one, unless it is there.
+fn insert(path: &Path, line: &'static str, inserted: &str) -> Result<(), LinuxError> {
+    let text = fs::read_to_string(path).map_err(|cause| file(path, cause))?;
+    if text.lines().any(|found| found == inserted) {
+        return Ok(());
+    }
+    let at = text.find(&format!("{line}\n"));
+    let at = at.ok_or_else(|| LinuxError::Source { file: path.display().to_string(), line })?;
+    let (before, after) = text.split_at(at + line.len() + 1);
+    put(path, format!("{before}{inserted}\n{after}").as_bytes()).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_inserted_once_or_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("Makefile");
+        fs::write(&path, "a\nobj-y += x\nb\n").unwrap();
+        for _ in 0..2 {
+            insert(&path, "obj-y += x", "obj-y += y").unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), "a\nobj-y += x\nobj-y += y\nb\n");
+        }
+        let error = insert(&path, "obj-y += z", "obj-y += w").unwrap_err();
+        assert!(error.to_string().contains("Makefile: there is no line `obj-y += z`"), "{error}");
+        assert!(error.remedy().contains("6.1"));
+    }
+
+    #[test]
+    fn what_is_there_keeps_its_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        assert!(put(&path, b"1").unwrap());
+        assert!(!put(&path, b"1").unwrap());
+        assert!(put(&path, b"2").unwrap());
+    }
+}

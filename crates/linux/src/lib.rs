@@ -1,0 +1,55 @@
+//! Linux kernels whose only spinlock is a lock of Overspin, and the machines that run them.
+//!
+//! | File | What it holds |
+//! |---|---|
+//! | [`object`] | the locks as an object file: `locks/`, compiled without the standard library |
+//! | [`source`] | the kernel's source: the distribution's package, or a folder |
+//! | [`kernel`] | what is changed in the source, how it is configured and compiled |
+//! | [`machine`] | a machine of QEMU that boots a kernel and prints what its console says |
+//! | [`torture`] | the kernel's own judge of its locks, `locktorture` |
+//! | `kernel/` | the kernel's side in C, under the licence of the kernel (GPL-2.0) |
+#![forbid(unsafe_code)]
+
+pub mod kernel;
+pub mod machine;
+pub mod object;
+mod program;
+pub mod source;
+pub mod torture;
+
+pub use program::{Guard, LinuxError, cache};
+
+/// Names of the locks that fit a kernel's word of 4 bytes, in the order of `locks/src/lib.rs`.
+pub const LOCKS: [&str; 13] = [
+    "lock-byte",
+    "ttas",
+    "ticket-small",
+    "ticket",
+    "ticket-backoff",
+    "xen-pv",
+    "pv-ticket-2012-small",
+    "pv-ticket-2012",
+    "pv-ticket",
+    "qspinlock",
+    "qspinlock-tas",
+    "qspinlock-unfair",
+    "pv-qspinlock",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_those_of_the_kernels_locks() {
+        let code = include_str!("../locks/src/lib.rs");
+        let list = code.split_once("kinds! { $").unwrap().1.split_once('}').unwrap().0;
+        let types: Vec<&str> =
+            list.split_whitespace().filter(|word| word.parse::<u32>().is_err()).collect();
+        assert_eq!(types.len(), LOCKS.len(), "{types:?}");
+        // Names are those of the types, in lower case and with hyphens.
+        for (kind, name) in types.iter().zip(LOCKS) {
+            assert_eq!(kind.to_lowercase(), name.replace('-', ""));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Programs that are called, and what can go wrong.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Lines of a program's output that an error shows.
+const LAST_LINES: usize = 12;
+
+/// Why there is no kernel, or no machine that runs it.
+#[derive(Debug, thiserror::Error)]
+pub enum LinuxError {
+    /// A program is missing or failed.
+    #[error("`{command}` failed: {said}")]
+    Program {
+        /// The command.
+        command: String,
+        /// The end of its output, or why it could not be started.
+        said: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{path}: {cause}")]
+    File {
+        /// The file.
+        path: String,
+        /// The reason.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// The source is none that the changes fit.
+    #[error("{file}: there is no line `{line}`")]
+    Source {
+        /// The file.
+        file: String,
+        /// The line behind which something is inserted.
+        line: &'static str,
+    },
+    /// The object file has something that a kernel must not have.
+    #[error("the locks cannot be part of a kernel: {0}")]
+    Object(String),
+    /// The sources of the locks are gone.
+    #[error("the sources of the locks are not in {0}, where this program was built")]
+    NoTree(&'static str),
+    /// There is no place for kernels.
+    #[error("there is no folder for cached files: neither XDG_CACHE_HOME nor HOME is set")]
+    NoCache,
+    /// The kernel said something else than it should.
+    #[error("{what}; its console ended with: {console}")]
+    Console {
+        /// What is wrong.
+        what: String,
+        /// The end of the console.
+        console: String,
+    },
+}
+
+impl LinuxError {
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::Program { command, .. } if command.starts_with("apt") => {
+                "as root, apt-get update; or give the source of a kernel of version 6.1: --source DIR".into()
+            }
+            Self::Program { command, .. } if command.starts_with("qemu") => {
+                "as root, apt-get install qemu-system-x86".into()
+            }
+            Self::Program { command, .. } if command.starts_with("make") => {
+                "as root, apt-get install make gcc flex bison bc libelf-dev libssl-dev".into()
+            }
+            Self::Program { .. } => "see what it says".into(),
+            Self::File { .. } => {
+                "a kernel takes 3 GB: free some space, or set XDG_CACHE_HOME to another folder".into()
+            }
+            Self::Source { .. } => "give the source of Linux 6.1: docs/linux.md says what is changed".into(),
+            Self::Object(_) => "a newer compiler may do it otherwise: use the one of rust-toolchain or CONTRIBUTING".into(),
+            Self::NoTree(_) => "build overspin from its sources, and keep them: cargo run --release -- linux build".into(),
+            Self::NoCache => "set XDG_CACHE_HOME to a folder that takes 3 GB".into(),
+            Self::Console { .. } => "run it again, and look at the whole console".into(),
+        }
+    }
+}
+
+pub(crate) fn file(path: &Path, cause: std::io::Error) -> LinuxError {
+    LinuxError::File { path: path.display().to_string(), cause }
+}
+
+/// What a command gets before it is started: it may add what ends the command if this process is killed. An error is in words.
+pub type Guard<'a> = &'a dyn Fn(&mut Command) -> Result<(), String>;
+
+/// Runs `command` to its end with its output in `log`. An error shows the end of that file.
+pub(crate) fn succeeds(
+    command: &mut Command,
+    log: &Path,
+    guard: Guard<'_>,
+) -> Result<(), LinuxError> {
+    let output = File::create(log).map_err(|cause| file(log, cause))?;
+    let errors = output.try_clone().map_err(|cause| file(log, cause))?;
+    command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    guard(command).map_err(|said| failed(command, said))?;
+    let status = command.status().map_err(|e| failed(command, e.to_string()))?;
+    if status.success() {
+        return Ok(());
+    }
+    let text = fs::read(log).unwrap_or_default();
+    Err(failed(command, format!("{status}; {}", last_lines(&String::from_utf8_lossy(&text)))))
+}
+
+/// Runs `command`, and returns what it prints.
+pub(crate) fn output(command: &mut Command) -> Result<String, LinuxError> {
+    let output = command.output().map_err(|e| failed(command, e.to_string()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        return Ok(text(&output.stdout));
+    }
+    Err(failed(command, format!("{}; {}", output.status, last_lines(&text(&output.stderr)))))
+}
+
+pub(crate) fn failed(command: &Command, said: String) -> LinuxError {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<&str> = words.map(|w: &OsStr| w.to_str().unwrap_or("?")).take(4).collect();
+    LinuxError::Program { command: words.join(" "), said }
+}
+
+/// The last lines of a text, in one line.
+pub(crate) fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join(" / ")
+}
+
+/// The folder `overspin/linux` in the user's folder for cached files.
+///
+/// # Errors
+/// If the environment names none.
+pub fn cache() -> Result<PathBuf, LinuxError> {
+    let named = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let folder = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
+    Ok(folder.ok_or(LinuxError::NoCache)?.join("overspin/linux"))
+}
