@@ -69,15 +69,29 @@ fn put(path: &Path, content: &[u8]) -> Result<bool, LinuxError> {
     Ok(true)
 }
 
+/// Whether the changes fit the source in `tree`.
+///
+/// # Errors
+/// The first file that lacks the line behind which something is inserted.
+pub(crate) fn fits(tree: &Path) -> Result<(), LinuxError> {
+    INSERTED.iter().try_for_each(|(name, line, _)| place(&tree.join(name), line).map(|_| ()))
+}
+
+/// The text of a file, and where it goes on behind this line.
+fn place(path: &Path, line: &'static str) -> Result<(String, usize), LinuxError> {
+    let missing = || LinuxError::Source { file: path.display().to_string(), line: line.trim() };
+    let text = fs::read_to_string(path).map_err(|_| missing())?;
+    let at = text.find(&format!("{line}\n")).ok_or_else(missing)?;
+    Ok((text, at + line.len() + 1))
+}
+
 /// Inserts a line behind another one, unless it is there.
 fn insert(path: &Path, line: &'static str, inserted: &str) -> Result<(), LinuxError> {
-    let text = fs::read_to_string(path).map_err(|cause| file(path, cause))?;
+    let (text, at) = place(path, line)?;
     if text.lines().any(|found| found == inserted) {
         return Ok(());
     }
-    let at = text.find(&format!("{line}\n"));
-    let at = at.ok_or_else(|| LinuxError::Source { file: path.display().to_string(), line })?;
-    let (before, after) = text.split_at(at + line.len() + 1);
+    let (before, after) = text.split_at(at);
     put(path, format!("{before}{inserted}\n{after}").as_bytes()).map(|_| ())
 }
 
@@ -97,6 +111,16 @@ mod tests {
         let error = insert(&path, "obj-y += z", "obj-y += w").unwrap_err();
         assert!(error.to_string().contains("Makefile: there is no line `obj-y += z`"), "{error}");
         assert!(error.remedy().contains("6.1"));
+    }
+
+    #[test]
+    fn a_folder_without_a_kernel_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = fits(folder.path()).unwrap_err();
+        assert!(
+            error.to_string().contains("spinlock.h: there is no line `#include <asm/qspinlock.h>`"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::LinuxError;
 use crate::program::{file, output};
+use crate::{LinuxError, kernel};
 
 /// The distribution's package with the source of the version that the changes are made for.
 const PACKAGE: &str = "linux-source-6.1";
@@ -51,9 +51,10 @@ pub fn of_distribution(cache: &Path) -> Result<PathBuf, LinuxError> {
 /// somebody else stays as it is.
 ///
 /// # Errors
-/// If it cannot be copied.
+/// If the changes do not fit it, or it cannot be copied.
 pub fn of_folder(folder: &Path, cache: &Path) -> Result<PathBuf, LinuxError> {
     let folder = fs::canonicalize(folder).map_err(|cause| file(folder, cause))?;
+    kernel::fits(&folder)?;
     let name: String = folder.to_string_lossy().replace('/', "-");
     let tree = cache.join(format!("copy{name}"));
     if tree.join(COMPLETE).exists() {
