@@ -254,7 +254,7 @@ pub const MAGIC: u64 = 0x314e_5552_4e50_534f;
 pub const SHARED: u64 = 1 << 14;
 
 /// Places of open files from here on: programs close low numbers, and take them for their own.
-const HIGH: libc::c_int = 700;
+pub const HIGH: libc::c_int = 700;
 
 /// Memory for all processes of a run: an open file without a name, full of zeros behind `header`. Programs inherit it.
 ///

@@ -6,6 +6,7 @@
 //! | after, in the parent | both are opened | |
 //! | after, in the child | the arena is opened | the next steps need memory |
 //! | | numbers and seats of other threads are freed, and queues of waiters emptied | those threads do not exist |
+//! | | the duplicate of standard error is closed | the child may be a daemon, and a reader of the output waits for its end |
 //! | | all locks are replaced by free ones, with new records | the old ones know the other threads as waiters and holders |
 //!
 //! The mutexes themselves stay as they are. The forking thread can release a mutex that it holds, as with the C
@@ -16,6 +17,7 @@
 
 use overspin_native::forget_other_threads;
 
+use crate::system::let_standard_error_go;
 use crate::{arena, bypass, shards, tally, waiters};
 
 /// Registers the functions below as fork handlers of the C library. Returns false if there is no memory for that.
@@ -43,6 +45,7 @@ extern "C" fn after_in_child() {
     bypass::forget_other_threads();
     waiters::forget_other_threads();
     tally::begin_anew();
+    let_standard_error_go();
     shards::open();
     shards::renew_locks();
 }

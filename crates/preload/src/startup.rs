@@ -17,7 +17,7 @@ use std::env;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::system::say;
+use crate::system::{keep_standard_error, say};
 use crate::{
     becoming, condition, ending, fork, mutex, real, record, shards, stats, tally, watched,
 };
@@ -50,6 +50,7 @@ fn start() {
         say(format_args!("no memory to watch for forks; mutexes stay as they are"));
         return;
     }
+    keep_standard_error();
     tally::attach();
     becoming::start();
     if env::var_os("OVERSPIN_STATS").is_some_and(|value| value == "1") {

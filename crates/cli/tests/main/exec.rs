@@ -203,6 +203,13 @@ fn a_run_without_a_mutex_says_so_at_its_end() {
     assert_eq!(message.matches(" in process ").count(), 1, "{message}");
 }
 
+/// `ls` closes its standard error at exit; the same goes for `sort`, `cat`, awk and others.
+#[test]
+fn programs_that_close_their_standard_error_are_told_of_too() {
+    let message = really(&overspin(), &["--lock", "mutex", "--", "ls", "-d", "."], 0);
+    assert!(message.contains("overspin: ls took 0 mutexes: "), "{message}");
+}
+
 #[test]
 fn a_child_without_the_environment_is_told() {
     let overspin = overspin();

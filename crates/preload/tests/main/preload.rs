@@ -99,6 +99,23 @@ fn statistics_count_every_acquisition() {
     assert!(contended, "none of 20 runs has met a held mutex");
 }
 
+/// closes.c takes one mutex once. Many programs close their standard error at exit, before this library's end.
+#[test]
+fn statistics_are_told_by_programs_that_close_their_files() {
+    let Some(program) = compile("cc", "closes.c") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("own");
+    for part in ["error", "others"] {
+        let mut command = with_lock(&program, Some("mutex"));
+        let command = command.env("OVERSPIN_STATS", "1").arg(part).arg(&own);
+        let told = String::from_utf8(succeeds(command).stderr).unwrap();
+        assert!(told.contains("1 mutexes, 1 acquisitions, 0 contended"), "{part}: {told}");
+    }
+    assert_eq!(std::fs::read(own).unwrap(), b"", "a file of the program's");
+    // A daemon keeps nobody waiting who reads the standard error of the program that started it.
+    succeeds(with_lock(&program, Some("mutex")).arg("daemon"));
+}
+
 /// known.c holds a mutex for 5 us and leaves it alone for 20 us. The clock decides, so only a busy machine makes these
 /// times longer, and hardly half of them.
 #[test]
