@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -137,12 +137,19 @@ impl Recording {
         program: &OsStr,
         obstacle: Option<loading::Obstacle>,
     ) -> Result<Self, Failure> {
+        // Before it is opened: that alone may do something to a device, or wait.
+        if let Ok(about) = file.metadata()
+            && !about.is_file()
+        {
+            let cause = format!("cannot record into `{}`: it is {}", file.display(), kind(&about));
+            return Err(Failure::usage(cause, "name a file, which is read again by `overspin fit`"));
+        }
         let made = || {
             let mut opened =
                 File::options().read(true).write(true).create(true).truncate(false).open(file)?;
             let about = opened.metadata()?;
             // A recording of an earlier run stays until the new one is there.
-            let is_new = about.is_file() && about.len() == 0;
+            let is_new = about.len() == 0;
             if is_new {
                 let note = serde_json::json!({
                     "schema": "overspin-recording-begun/1", "state": "begins", "process": std::process::id(),
@@ -151,15 +158,11 @@ impl Recording {
                 // With this beginning the library knows the note, whatever order of keys is chosen here.
                 let note = note.to_string().replacen("{\"schema\":", "{ \"schema\": ", 1);
                 writeln!(opened, "{note}")?;
-            } else if about.is_file() {
+            } else {
                 eprintln!("{} keeps its recording until the program has ended", file.display());
             }
-            // What a link leads to is what is replaced at the end; a pipe is not.
-            let path = match about.is_file() {
-                true => file.canonicalize()?,
-                false => std::path::absolute(file)?,
-            };
-            Ok(Self { path, open: loading::inherited(&opened)?, is_new })
+            // What a link leads to is what is replaced at the end.
+            Ok(Self { path: file.canonicalize()?, open: loading::inherited(&opened)?, is_new })
         };
         made().map_err(|e: std::io::Error| {
             let cause = format!("cannot write `{}`: {e}", file.display());
@@ -180,6 +183,20 @@ impl Recording {
             // A file that stays says that a recording has begun.
             let _ = fs::remove_file(self.path);
         }
+    }
+}
+
+/// What a file is that is no regular one.
+fn kind(about: &fs::Metadata) -> &'static str {
+    let kind = about.file_type();
+    if kind.is_dir() {
+        "a folder"
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
     }
 }
 

@@ -15,6 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -169,11 +170,10 @@ pub(crate) fn start() {
 fn say_begun(process: u32) {
     let Some(mut file) = tally::tally().and_then(tally::Tally::recording) else { return };
     // The first line is the command's, which has another state.
-    let mut text = String::new();
-    // The command has just written it.
-    let is_ours = file.rewind().is_ok()
-        && io::Read::read_to_string(&mut file, &mut text).is_ok()
-        && text.starts_with("{ \"schema\": \"overspin-recording-begun/1\"");
+    const START: &[u8] = b"{ \"schema\": \"overspin-recording-begun/1\"";
+    let mut start = [0; START.len()];
+    // The command has just written it. No more is read: a device may have no end.
+    let is_ours = file.read_exact_at(&mut start, 0).is_ok() && start == *START;
     if is_ours {
         let program = program_file().display().to_string();
         let line = format!(

@@ -59,6 +59,29 @@ fn a_recording_is_requested_for_the_process_that_the_command_becomes() {
     assert!(message.contains("cannot write `/no/such/f`"), "{message}");
 }
 
+/// The library read `/dev/full` to its end, which it does not have.
+#[test]
+fn only_a_file_takes_a_recording() {
+    let overspin = overspin();
+    let pipe = overspin.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let folder = overspin.path(".");
+    for (file, what) in [
+        (Path::new("/dev/full"), "a device"),
+        (Path::new("/dev/zero"), "a device"),
+        (&pipe, "a pipe"),
+        (&folder, "a folder"),
+    ] {
+        let file = file.to_str().unwrap();
+        let args = ["--lock", "mutex", "--record", file, "--", "sh", "-c", "echo runs"];
+        let ended = exec(&overspin, &preload(), &args);
+        assert_eq!(ended.out, "", "{file}");
+        let message = ended.with(2).1;
+        assert!(message.contains(&format!("`{file}`: it is {what}")), "{message}");
+        assert!(message.contains("name a file"), "{message}");
+    }
+}
+
 #[test]
 fn what_is_wrong_is_told_before_anything_runs() {
     let overspin = overspin();
