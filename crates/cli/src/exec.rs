@@ -142,7 +142,10 @@ impl Recording {
             && !about.is_file()
         {
             let cause = format!("cannot record into `{}`: it is {}", file.display(), kind(&about));
-            return Err(Failure::usage(cause, "name a file, which is read again by `overspin fit`"));
+            return Err(Failure::usage(
+                cause,
+                "name a file, which is read again by `overspin fit`",
+            ));
         }
         let made = || {
             let mut opened =

@@ -15,7 +15,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -543,25 +543,33 @@ type Failed = (PathBuf, io::Error);
 
 /// Writes the recording of the first process. A recording of an earlier run is replaced at once, or else stays.
 fn write_first(path: &Path, text: &str) -> Result<(), Failed> {
+    let failed = |error| (path.to_owned(), error);
     let open = tally::tally().and_then(tally::Tally::recording);
-    let is_old = match open.as_ref().map(File::metadata) {
-        Some(Ok(about)) => about.is_file() && about.len() > MOST_OF_A_NOTE,
-        _ => path.metadata().is_ok_and(|about| about.is_file() && about.len() > MOST_OF_A_NOTE),
-    };
-    if is_old && replace(path, text).is_ok() {
-        return Ok(());
+    let about = open.as_ref().map_or_else(|| path.metadata(), File::metadata);
+    // Somebody has removed the file, or another recording has taken its name.
+    let is_gone = about.as_ref().is_ok_and(|about| about.nlink() == 0);
+    let is_old = about.is_ok_and(|about| about.is_file() && about.len() > MOST_OF_A_NOTE);
+    if is_gone || is_old {
+        match replace(path, text) {
+            Ok(()) => return Ok(()),
+            Err(Unreplaced::NotWritten(error)) => return Err(failed(error)),
+            Err(Unreplaced::NoPlace(error)) if is_gone => {
+                let cause = format!("the file was removed while the program ran, and {error}");
+                return Err(failed(io::Error::new(error.kind(), cause)));
+            }
+            Err(Unreplaced::NoPlace(_)) => {}
+        }
     }
     // In another root, or as another user, only the open file is left.
     let mut file = match open {
         Some(file) => file,
-        None => OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(|error| (path.to_owned(), error))?,
+        None => {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(false).open(path).map_err(failed)?
+        }
     };
-    overwrite(&mut file, text).map_err(|error| (path.to_owned(), error))
+    let written = if is_old { overwrite_old(&file, text) } else { overwrite(&mut file, text) };
+    written.map_err(failed)
 }
 
 /// A file that holds more has a recording.
@@ -569,20 +577,41 @@ const MOST_OF_A_NOTE: u64 = 4096;
 
 /// Replaces what is in a file, and cuts it only after that.
 fn overwrite(file: &mut File, text: &str) -> io::Result<()> {
-    // A pipe has no places, and no length.
-    let has_places = file.rewind().is_ok();
+    file.rewind()?;
     file.write_all(text.as_bytes())?;
-    if has_places { file.set_len(text.len() as u64) } else { Ok(()) }
+    file.set_len(text.len() as u64)
+}
+
+/// The same for a file with a recording, which stays if the disk is full: first the text goes behind it.
+fn overwrite_old(file: &File, text: &str) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    if let Err(error) = file.write_all_at(text.as_bytes(), length) {
+        // What stays behind the recording would spoil it. The error that is told is the first one.
+        let _ = file.set_len(length);
+        return Err(error);
+    }
+    // The place is there now.
+    file.write_all_at(text.as_bytes(), 0)?;
+    file.set_len(text.len() as u64)
+}
+
+/// Why a file was not replaced.
+enum Unreplaced {
+    /// No file can be made or named beside it.
+    NoPlace(io::Error),
+    /// The disk is full, or the file would be too long.
+    NotWritten(io::Error),
 }
 
 /// Writes beside the file, and gives the new file its name.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace(path: &Path, text: &str) -> Result<(), Unreplaced> {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{}.tmp", process::id()));
     let beside = path.with_file_name(name);
-    let mut file = File::create_new(&beside)?;
-    let done = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&beside, path));
+    let mut file = File::create_new(&beside).map_err(Unreplaced::NoPlace)?;
+    let written = file.write_all(text.as_bytes()).map_err(Unreplaced::NotWritten);
+    let done = written.and_then(|()| fs::rename(&beside, path).map_err(Unreplaced::NoPlace));
     if done.is_err() {
         // The error that is told is the first one.
         let _ = fs::remove_file(&beside);

@@ -248,6 +248,41 @@ fn a_child_without_the_environment_is_told() {
     );
 }
 
+/// A limit that nobody may raise stands for a full disk.
+#[test]
+fn a_recording_that_cannot_be_written_leaves_the_earlier_one() {
+    let overspin = overspin();
+    let old = "an old one\n".repeat(1000);
+    // Beside a file with so long a name there is none: the recording is written into the file itself.
+    for name in ["r.json", &"r".repeat(250)] {
+        overspin.write(name, &old);
+        let file = overspin.path(name);
+        let record = ["--lock", "mutex", "--record", file.to_str().unwrap(), "--", "sh", "-c"];
+        let message = really(&overspin, &[&record[..], &["ulimit -f 0; exit 0"]].concat(), 0);
+        assert!(message.contains("cannot write the recording"), "{name}: {message}");
+        assert!(fs::read_to_string(&file).unwrap() == old, "{name}: the old one stays");
+        let names = fs::read_dir(overspin.path(".")).unwrap().map(|e| e.unwrap().file_name());
+        let mut beside = names.filter(|name| name.to_str().unwrap().ends_with(".tmp"));
+        assert_eq!(beside.next(), None);
+        really(&overspin, &[&record[..], &["exit 0"]].concat(), 0);
+        assert_eq!(json(&fs::read_to_string(&file).unwrap())["schema"], "overspin-recording/1");
+    }
+}
+
+#[test]
+fn a_recording_whose_file_was_removed_is_written_again_or_missed() {
+    let overspin = overspin();
+    let file = overspin.path("folder/r.json");
+    let folder = file.parent().unwrap();
+    fs::create_dir(folder).unwrap();
+    let record = ["--lock", "mutex", "--record", file.to_str().unwrap(), "--", "sh", "-c"];
+    let run = |work: &str| really(&overspin, &[&record[..], &[work]].concat(), 0);
+    run(&format!("rm {}; exit 0", file.display()));
+    assert_eq!(json(&fs::read_to_string(&file).unwrap())["schema"], "overspin-recording/1");
+    let message = run(&format!("rm -r {}; exit 0", folder.display()));
+    assert!(message.contains("the file was removed while the program ran"), "{message}");
+}
+
 /// known.c records itself; the program changes its user and its root before it ends.
 #[test]
 fn a_recording_outlives_privileges() {
