@@ -3,16 +3,29 @@
 //! Shells end by `_exit`, which calls no handlers. So for the first process of a run that is an end, too. For others it is not:
 //! most of them are children that could not become another program.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
+use std::ptr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::{placed, record, stats, tally};
 
-/// Has the C library call this file when the process ends by `exit` or by returning from `main`.
+unsafe extern "C" {
+    /// What `at_quick_exit` calls, which is no function of the shared C library.
+    fn __cxa_at_quick_exit(function: extern "C" fn(*mut c_void), library: *const c_void) -> c_int;
+}
+
+/// Has the C library call this file when the process ends by `exit`, by returning from `main`, or by `quick_exit`.
 pub(crate) fn start() {
-    // SAFETY: the function lives as long as the process: the library is never unloaded. If it fails, nothing is told.
-    unsafe { libc::atexit(end) };
+    // SAFETY: the functions live as long as the process: the library is never unloaded. If a call fails, nothing is told.
+    unsafe {
+        libc::atexit(end);
+        __cxa_at_quick_exit(quick_end, ptr::null());
+    }
+}
+
+extern "C" fn quick_end(_: *mut c_void) {
+    end();
 }
 
 extern "C" fn end() {

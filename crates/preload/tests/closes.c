@@ -1,5 +1,5 @@
-/* Takes a mutex, and ends with its standard error closed, as coreutils and awk do; or closes all files but the first three; or
- * becomes a daemon that looks for what it still has open of its standard error. */
+/* Takes a mutex, and ends with its standard error closed, as coreutils and awk do; or by quick_exit; or closes all files but
+ * the first three; or becomes a daemon that looks for what it still has open of its standard error. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -32,6 +32,8 @@ int main(int argc, char **argv) {
     CHECK(pthread_mutex_lock(&mutex) == 0 && pthread_mutex_unlock(&mutex) == 0);
     if (strcmp(part, "error") == 0) {
         CHECK(atexit(close_error) == 0);
+    } else if (strcmp(part, "quick") == 0) {
+        quick_exit(0);
     } else if (strcmp(part, "others") == 0) {
         for (int i = 3; i < 1024; i++) close(i);
         /* A file of the program's own where the library may have had its own. */

@@ -226,10 +226,11 @@ impl Begun {
         }
         if self.state == "runs" {
             let message = format!(
-                "`{program}` ended without a recording: by a signal that it does not handle, or by becoming a \
-                 program without the library"
+                "`{program}` ended without a recording: by a signal that it does not handle, by becoming a program \
+                 without the library, or by a system call of its own, as Go programs do"
             );
-            return (message, "let it end by itself; most servers do on SIGTERM or a command");
+            let help = "let it end by `exit` or by returning from `main`; most servers do on SIGTERM or a command";
+            return (message, help);
         }
         let message =
             format!("`{program}` ended before the library was loaded, or without LD_PRELOAD");

@@ -182,6 +182,7 @@ fn a_file_without_a_recording_says_why() {
     for (text, message) in [
         (note("runs", std::process::id(), ""), "`p`, still runs"),
         (note("runs", gone, ""), "by a signal that it does not handle"),
+        (note("runs", gone, ""), "by a system call of its own, as Go programs do"),
         (note("begins", gone, ""), "before the library was loaded"),
         (note("begins", gone, ", \"obstacle\": \"is set-user-ID\""), "it is set-user-ID"),
         (cut.to_owned(), "the recording is cut off"),

@@ -99,13 +99,14 @@ fn statistics_count_every_acquisition() {
     assert!(contended, "none of 20 runs has met a held mutex");
 }
 
-/// closes.c takes one mutex once. Many programs close their standard error at exit, before this library's end.
+/// closes.c takes one mutex once. Many programs close their standard error at exit, before this library's end; `quick_exit`
+/// calls other handlers than `exit`.
 #[test]
-fn statistics_are_told_by_programs_that_close_their_files() {
+fn statistics_are_told_by_programs_that_close_their_files_or_end_quickly() {
     let Some(program) = compile("cc", "closes.c") else { return };
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("own");
-    for part in ["error", "others"] {
+    for part in ["error", "others", "quick"] {
         let mut command = with_lock(&program, Some("mutex"));
         let command = command.env("OVERSPIN_STATS", "1").arg(part).arg(&own);
         let told = String::from_utf8(succeeds(command).stderr).unwrap();
