@@ -5,7 +5,7 @@ use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
 use clap::Args;
 use overspin_lab::fit::{self, Failed};
-use overspin_runs::record;
+use overspin_runs::scenario_file;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
@@ -28,8 +28,11 @@ pub(crate) fn fit(args: &FitArgs, global: &Global) -> Result<Verdict, Failure> {
     let outputs = Outputs::new(global, &[args.output.as_ref()])?;
     let name = args.file.display().to_string();
     let others = fit::others(&args.file);
-    let text = record::read_text(&args.file)
-        .map_err(|error| missing(&args.file, &others).unwrap_or_else(|| error.into()))?;
+    let text = scenario_file::read_text(&args.file).map_err(|error| {
+        let help = "give the file that `overspin exec --record FILE` wrote when its program ended";
+        let unreadable = || Failure::usage(error.to_string(), help);
+        missing(&args.file, &others).unwrap_or_else(unreadable)
+    })?;
     let recording = fit::read(&name, &text, &others)?;
     let number = args.mutex.unwrap_or_else(|| recording.hottest());
     let Some(mutex) = recording.mutexes.get(number) else {

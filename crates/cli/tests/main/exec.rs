@@ -283,6 +283,17 @@ fn a_recording_whose_file_was_removed_is_written_again_or_missed() {
     assert!(message.contains("the file was removed while the program ran"), "{message}");
 }
 
+#[test]
+fn fit_speaks_of_recordings_where_there_is_none() {
+    let overspin = overspin();
+    overspin.write("program", b"\x7fELF\xff\xfe");
+    for file in ["none.json", ".", "program"] {
+        let message = overspin.fails(&["fit", file], 2);
+        assert!(message.contains("overspin exec --record FILE"), "{file}: {message}");
+        assert!(!message.contains("scenario"), "{file}: {message}");
+    }
+}
+
 /// known.c records itself; the program changes its user and its root before it ends.
 #[test]
 fn a_recording_outlives_privileges() {

@@ -10,7 +10,7 @@ use std::path::Path;
 const SCHEMA: &str = "overspin-recording/1";
 
 /// Fewer have no 99th percentile.
-const FEW_ACQUISITIONS: u64 = 100;
+pub(super) const FEW_ACQUISITIONS: u64 = 100;
 /// What a file holds while there is no recording yet.
 const BEGUN: &str = "overspin-recording-begun/1";
 

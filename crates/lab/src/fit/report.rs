@@ -1,6 +1,6 @@
 //! What the scenario of a mutex shows: first whether it reproduces the recording, then what else could be.
 
-use super::recording::{Mutex, Recording};
+use super::recording::{FEW_ACQUISITIONS, Mutex, Recording};
 use super::scenario::Fitted;
 use overspin_host::Refused;
 use overspin_located::LocatedError;
@@ -69,6 +69,9 @@ pub fn report(
 ) -> Result<Report, Failed> {
     let text = &fitted.text;
     let mutex = &recording.mutexes[number];
+    if mutex.acquisitions < FEW_ACQUISITIONS {
+        return Ok(too_few(recording, number));
+    }
     let was = recorded(recording, mutex);
     let is = run(path, text, &[])?;
     let contradiction = contradiction(&was, &is);
@@ -126,6 +129,27 @@ pub fn report(
          as far as the first one agrees."
     )));
     Ok(Report { blocks, agrees: true })
+}
+
+/// The report of a mutex of which nothing follows.
+fn too_few(recording: &Recording, number: usize) -> Report {
+    let title = match recording.mutexes[number].acquisitions {
+        1 => "1 acquisition is too few".to_owned(),
+        n => format!("{n} acquisitions are too few"),
+    };
+    let mut what_to_do = format!(
+        "A fit needs {FEW_ACQUISITIONS}, so the mutex was not simulated. Record a longer run"
+    );
+    let other = recording.hottest();
+    if recording.mutexes[other].acquisitions >= FEW_ACQUISITIONS {
+        what_to_do += &format!(", or take another mutex: --mutex {other}");
+    }
+    let blocks = vec![
+        Block::Title(format!("No prediction for {}: {title}", recording.program)),
+        Block::Text(what_to_do + "."),
+        Block::Grid(list(recording, number)),
+    ];
+    Report { blocks, agrees: false }
 }
 
 /// How the scenario contradicts the recording, if it does.

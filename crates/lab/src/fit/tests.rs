@@ -169,6 +169,27 @@ fn a_fit_that_contradicts_its_recording_predicts_nothing() {
     assert!(!words.contains("2:1 overcommit") && !words.contains("ticket"), "{words}");
 }
 
+/// The second mutex of `GOOD` was locked once, so its rate is one by the least time that there is.
+#[test]
+fn a_mutex_that_was_locked_a_few_times_has_no_rate() {
+    let mut recording = read("r.json", GOOD, &[]).unwrap();
+    let words = |recording: &Recording, number: usize| {
+        let fitted = scenario("r.json", recording, &recording.mutexes[number]);
+        let report = report("r.json", recording, number, &fitted, &["ticket".into()]).unwrap();
+        assert!(!report.agrees);
+        text(&report.blocks)
+    };
+    let one = words(&recording, 1);
+    assert!(one.starts_with("No prediction for ./p: 1 acquisition is too few\n"), "{one}");
+    assert!(one.contains("A fit needs 100") && one.contains("--mutex 0."), "{one}");
+    assert!(!one.contains("rate") && !one.contains("simulated\n"), "{one}");
+    recording.mutexes.swap_remove(0);
+    recording.mutexes[0].acquisitions = 99;
+    let few = words(&recording, 0);
+    assert!(few.contains("99 acquisitions are too few"), "{few}");
+    assert!(few.contains("Record a longer run.") && !few.contains("--mutex"), "{few}");
+}
+
 #[test]
 fn a_file_without_a_recording_says_why() {
     let note = |state: &str, process: u32, more: &str| {
