@@ -8,7 +8,7 @@ use overspin_real::preload::before_others;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -86,6 +86,15 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
     }
     let cause = format!("cannot run {}: {error}", program.display());
     Err(match error.kind() {
+        ErrorKind::NotFound if let Some(interpreter) = missing_interpreter(program) => {
+            Failure::usage(
+                format!(
+                    "cannot run {}: there is no {interpreter:?}, its interpreter",
+                    program.display()
+                ),
+                "install it, or correct the first line of the script",
+            )
+        }
         ErrorKind::NotFound => Failure::usage(cause, "give its path, or put its folder into PATH"),
         ErrorKind::PermissionDenied => Failure::usage(cause, "name a file that you may execute"),
         _ => Failure::environment(cause, "try it without overspin exec"),
@@ -99,7 +108,7 @@ fn warned(program: &OsStr, lock: &str) -> Option<loading::Obstacle> {
     let obstacle = loading::obstacle(file.path(), folders.as_bytes())?;
     let mut head = [0; 2];
     let is_script = File::open(file.path())
-        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head))
+        .and_then(|mut file| file.read_exact(&mut head))
         .is_ok_and(|()| head == *b"#!");
     let its = if is_script { "its interpreter" } else { "it" };
     eprintln!(
@@ -109,6 +118,18 @@ fn warned(program: &OsStr, lock: &str) -> Option<loading::Obstacle> {
         obstacle.remedy()
     );
     Some(obstacle)
+}
+
+/// The interpreter that a script names, if it is not there: the kernel then calls the script itself not found.
+fn missing_interpreter(program: &OsStr) -> Option<PathBuf> {
+    let folders = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let file = loading::find_program(program, folders.as_bytes())?;
+    let mut head = [0; 256];
+    let length = File::open(file.path()).ok()?.read(&mut head).ok()?;
+    let line = head[..length].strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let name = line.split(|byte| b" \t".contains(byte)).find(|word| !word.is_empty())?;
+    let interpreter = PathBuf::from(OsStr::from_bytes(name));
+    (!interpreter.exists()).then_some(interpreter)
 }
 
 /// The memory in which the processes of the run tell each other what happens.
@@ -233,6 +254,12 @@ pub(crate) fn find_library() -> Result<PathBuf, Failure> {
             ),
         ));
     };
+    if !is_library(&library) {
+        return Err(Failure::environment(
+            format!("this is no library for this machine: {}", library.display()),
+            format!("set OVERSPIN_PRELOAD to {LIBRARY} of the package or of a build"),
+        ));
+    }
     // The loader takes both for the end of a name, and cannot quote them.
     let splits = |byte: &u8| b": \t\n".contains(byte);
     if OsStr::as_encoded_bytes(library.as_os_str()).iter().any(splits) {
@@ -245,6 +272,19 @@ pub(crate) fn find_library() -> Result<PathBuf, Failure> {
         ));
     }
     Ok(library)
+}
+
+/// Whether a file begins as shared libraries of this machine do. Of others the loader only warns, and the program runs without.
+fn is_library(file: &Path) -> bool {
+    let mut head = [0; 20];
+    let read = File::open(file).and_then(|mut file| file.read_exact(&mut head));
+    const SHARED: u16 = 3;
+    let machine = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+    let half = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
+    read.is_ok()
+        && head.starts_with(b"\x7fELF\x02\x01")
+        && half(16) == SHARED
+        && half(18) == machine
 }
 
 /// The absolute path of an existing file: the program may change its folder and start others.

@@ -7,8 +7,16 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-/// `overspin exec` with these arguments and this library. If that is only a name, the loader warns, and the program
-/// runs.
+/// The head of a shared library, with nothing in it: the loader warns, and the program runs.
+fn no_library() -> Vec<u8> {
+    let mut elf = vec![0; 64];
+    elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    elf[16] = 3;
+    elf[18] = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+    elf
+}
+
+/// `overspin exec` with these arguments and this library.
 fn exec(overspin: &Program, library: &Path, args: &[&str]) -> Ended {
     let mut command = overspin.command(&[&["exec"], args].concat());
     command.env_remove("LD_PRELOAD").env_remove("OVERSPIN_STATS");
@@ -21,7 +29,7 @@ const SHOW: [&str; 4] =
 #[test]
 fn the_program_gets_the_lock_and_the_library_and_its_exit_code_counts() {
     let overspin = overspin();
-    overspin.write("lib.so", "");
+    overspin.write("lib.so", no_library());
     let library = overspin.path("lib.so");
     let name = library.display();
     // The argument is an alias; the program sees the name.
@@ -34,7 +42,7 @@ fn the_program_gets_the_lock_and_the_library_and_its_exit_code_counts() {
 #[test]
 fn a_recording_is_requested_for_the_process_that_the_command_becomes() {
     let overspin = overspin();
-    overspin.write("lib.so", "");
+    overspin.write("lib.so", no_library());
     let (library, file) = (overspin.path("lib.so"), overspin.path("r.json"));
     let file = file.to_str().unwrap();
     let show = ["--", "sh", "-c", "test \"$OVERSPIN_RECORD\" = \"$$:$0\"", file];
@@ -92,14 +100,25 @@ fn what_is_wrong_is_told_before_anything_runs() {
     assert!(message.contains("there is no preload library"), "{message}");
     assert!(message.contains("the package has liboverspin_preload.so"), "{message}");
 
-    overspin.write("lib.so", "");
+    overspin.write("lib.so", no_library());
     let message = told(&library, &[&["--lock", "tiket"], &SHOW[..]].concat(), 2);
     assert!(message.contains("there is no lock `tiket`"), "{message}");
     let message = told(&library, &["--lock", "mcs", "--", "/no/such/program"], 2);
     assert!(message.contains("cannot run /no/such/program"), "{message}");
     assert!(told(&library, &["--lock", "mcs"], 2).contains("PROGRAM"));
 
-    overspin.write("a:b.so", "");
+    overspin.write("text.so", "a text that is long enough for a head");
+    let message = told(&overspin.path("text.so"), &mcs, 3);
+    assert!(message.contains("this is no library for this machine"), "{message}");
+    assert!(message.contains("set OVERSPIN_PRELOAD to"), "{message}");
+
+    let script = overspin.path("script");
+    fs::write(&script, "#! /no/such/shell -e\necho runs\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let message = told(&library, &["--lock", "mcs", "--", script.to_str().unwrap()], 2);
+    assert!(message.contains("there is no \"/no/such/shell\", its interpreter"), "{message}");
+
+    overspin.write("a:b.so", no_library());
     let message = told(&overspin.path("a:b.so"), &mcs, 3);
     assert!(message.contains("a colon or a space"), "{message}");
 }
@@ -130,7 +149,7 @@ fn the_library_is_looked_for_beside_the_command_in_lib_and_where_it_was_built() 
     assert_eq!(run().with(7).0, format!("mcs  {}\n", preload().display()));
     for place in ["lib", "bin"] {
         let library = folder.join(place).join("liboverspin_preload.so");
-        fs::write(&library, "").unwrap();
+        fs::write(&library, no_library()).unwrap();
         assert_eq!(run().with(7).0, format!("mcs  {}\n", library.display()));
     }
 }
