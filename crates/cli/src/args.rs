@@ -11,7 +11,7 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   2  wrong usage or input
   3  the environment prevents it (output cannot be written, disk full)
   4  undecided (a model ran out of time, --max-wall expired, or with --strict a claim needs runs that did not finish)
-  130  interrupted (Ctrl-C); finished results are kept
+  129, 130, 143  interrupted (SIGHUP, Ctrl-C, SIGTERM); finished results are kept
 A benchmark that ran ends with 0, whatever its figures are.
 
 Environment:

@@ -1,6 +1,6 @@
 //! How commands end: exit codes, and errors with a line of cause and a line of remedy.
 
-use crate::screen;
+use crate::{screen, signals};
 use overspin_host::Refused;
 use overspin_located as located;
 use overspin_located::LocatedError;
@@ -36,8 +36,7 @@ impl Verdict {
             Self::Fine => 0,
             Self::Finding => 1,
             Self::Undecided | Self::Stopped(Stopped::MaxWall) => 4,
-            // The exit code that shells report for a command that SIGINT ended.
-            Self::Stopped(Stopped::Interrupted) => 130,
+            Self::Stopped(Stopped::Interrupted) => signals::exit_code(),
         }
     }
 }

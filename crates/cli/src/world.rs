@@ -8,12 +8,13 @@ use overspin_runs::catalog::catalog;
 use overspin_runs::record::InWorld;
 use overspin_runs::runner::{Runner, Until};
 use overspin_scenario::{Scenario, Stopped};
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Name of the world of real Xen hosts, which runs nothing but the plans of schedbench.
 pub(crate) const XEN: &str = "xen";
 
-/// When to stop and keep the results so far: at the first Ctrl-C, or after this long.
+/// When to stop and keep the results so far: at the first signal, or after this long.
 pub(crate) fn until(max_wall: Option<Duration>) -> Until {
     Until {
         deadline: max_wall.and_then(|time| Instant::now().checked_add(time)),
@@ -22,7 +23,7 @@ pub(crate) fn until(max_wall: Option<Duration>) -> Until {
 }
 
 /// The world of a command, by default the simulator, and when to stop and keep the results so far: at the first
-/// Ctrl-C, or after this long.
+/// signal, or after this long.
 pub(crate) fn runner(world: Option<&str>, max_wall: Option<Duration>) -> Result<Runner, Failure> {
     let world = world.unwrap_or(catalog().simulator().name());
     if world == XEN {
@@ -54,6 +55,7 @@ pub(crate) fn in_world<'a>(
 
 /// Reports that a command ended early, with only results from before `until`.
 pub(crate) fn stopped(by: Stopped) -> Verdict {
-    eprintln!("stopped before the end: {}", by.words());
+    // After SIGHUP the terminal is gone, which must not end us now.
+    let _ = writeln!(std::io::stderr(), "stopped before the end: {}", by.words());
     Verdict::Stopped(by)
 }

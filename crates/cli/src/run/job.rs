@@ -16,6 +16,7 @@ use overspin_runs::runner::Runner;
 use overspin_runs::scenario_file::{AxisArgument, Sweep};
 use overspin_runs::sweep::{Narrow, Shard};
 use overspin_scenario::{Ending, Outcome, Scenario, Stopped};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -171,7 +172,8 @@ impl<'a> Job<'a> {
             (false, None) => ", without the runs under way: the same command goes on with it",
         };
         if !self.global.quiet {
-            eprintln!("the result is in {dir}{more}");
+            // After SIGHUP the terminal is gone, and there are files to write.
+            let _ = writeln!(std::io::stderr(), "the result is in {dir}{more}");
         }
         Ok(())
     }

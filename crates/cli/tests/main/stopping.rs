@@ -4,7 +4,7 @@ use crate::{json, overspin};
 use overspin_testing::{Ended, Program, deep, signal, until};
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// Steps of a nanosecond during a simulated day.
@@ -71,21 +71,45 @@ fn the_wall_clock_limit_keeps_what_there_is() {
 
 #[test]
 fn an_interrupt_keeps_what_there_is() {
-    let overspin = folder();
-    let child = start(&overspin);
-    signal(&child, "INT");
-    let (report, _) = Ended::wait(child).with(130);
-    kept(&overspin, &report, "interrupted");
+    for (name, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let overspin = folder();
+        let child = start(&overspin);
+        signal(&child, name);
+        let (report, _) = Ended::wait(child).with(code);
+        kept(&overspin, &report, "interrupted");
+    }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_termination_leaves_nothing() {
+fn a_termination_leaves_nothing_of_a_command_that_keeps_nothing() {
     let overspin = folder();
-    let child = start(&overspin);
+    let child = overspin.start(&["measure", "noise", "--duration=300s", "--json=r.json"]);
+    until("its output is being written", || overspin.names().iter().any(|n| n.ends_with(".tmp")));
     signal(&child, "TERM");
     assert_eq!(Ended::wait(child).signal, Some(15), "it ends as the signal ends processes");
     assert_eq!(overspin.names(), ["endless.toml", "sweep.toml"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_hangup_that_nohup_ignores_stops_nothing() {
+    let overspin = folder();
+    let command = overspin.command(&["run", "endless.toml", "--max-wall=2s"]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
+    shell.arg(command.get_program()).args(command.get_args()).current_dir(overspin.dir());
+    let child = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let handled = || {
+        let path = format!("/proc/{}/status", child.id());
+        let status = fs::read_to_string(path).unwrap_or_default();
+        let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap_or_default();
+        // SIGTERM is the fifteenth.
+        u64::from_str_radix(caught.trim(), 16).is_ok_and(|set| set & (1 << 14) != 0)
+    };
+    until("it handles signals", handled);
+    signal(&child, "HUP");
+    Ended::wait(child).with(4);
 }
 
 /// The line comes after five seconds, or later where the machine is busy. The short form leaves out that nothing is said

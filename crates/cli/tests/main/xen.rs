@@ -143,7 +143,7 @@ fn a_signal_leaves_neither_an_emulator_nor_a_folder() {
     let temporary = overspin.path("tmp");
     fs::create_dir(&temporary).unwrap();
     let calls = overspin.path("calls");
-    for (name, code) in [("INT", Some(130)), ("TERM", None), ("KILL", None)] {
+    for (name, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
         let mut command = overspin.command(&["xen-emulated", "my.bench"]);
         command.env("XDG_CACHE_HOME", overspin.dir()).env("TMPDIR", &temporary);
         command.env("OVERSPIN_TEST_CALLS", &calls);
