@@ -41,8 +41,22 @@ impl RecordFiles {
         self.out.as_ref().map(Claim::outcomes)
     }
 
+    /// The directory, into which runs are kept as they end, if there is one.
+    pub(crate) fn claim(&mut self) -> Option<&mut Claim> {
+        self.out.as_mut()
+    }
+
     /// Writes the record that `make` makes, if it is wanted.
     pub(crate) fn write(self, make: impl FnOnce() -> Record) -> Result<(), Failure> {
+        self.write_part(make, true)
+    }
+
+    /// The same. If the record is not complete, the same command goes on with the directory.
+    pub(crate) fn write_part(
+        self,
+        make: impl FnOnce() -> Record,
+        complete: bool,
+    ) -> Result<(), Failure> {
         if self.json.is_none() && self.csv.is_none() && self.out.is_none() {
             return Ok(());
         }
@@ -55,7 +69,7 @@ impl RecordFiles {
         }
         if let Some(claim) = self.out {
             let (dir, record) = (claim.dir().to_owned(), made(record));
-            claim.finish(&record)?;
+            claim.finish_part(&record, complete)?;
             if !self.own_page {
                 into_directory(&dir, record)?;
             }

@@ -137,6 +137,15 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// The runs that an earlier command made of the same plan; by default none.
+#[derive(Clone, Debug, Default)]
+pub struct Earlier {
+    /// Their places, in the order of time.
+    pub places: Vec<String>,
+    /// From the begin of the first one to the end of the last.
+    pub lasted: Duration,
+}
+
 /// How far a measurement is.
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {
@@ -148,8 +157,6 @@ pub struct Progress<'a> {
     pub done: usize,
     /// All runs, if that is known.
     pub of: Option<usize>,
-    /// The run that has just ended.
-    pub last: Option<&'a Run>,
 }
 
 /// Everything that was measured.
@@ -161,7 +168,7 @@ pub struct Measured {
     pub description: String,
     /// All places, also those that have no run.
     pub places: Vec<String>,
-    /// Runs in the order of time.
+    /// Runs in the order of time, without those of an earlier command.
     pub runs: Vec<Run>,
     /// Reasons to doubt the figures.
     pub doubts: Vec<String>,
@@ -169,66 +176,134 @@ pub struct Measured {
     pub failed: Option<Failed>,
 }
 
-/// Measures. What was measured before an error or a stop is kept; [`Measured::failed`] tells of it.
+/// What a measurement calls while it goes on.
+pub struct Hears<'a> {
+    /// Is told what begins.
+    pub progress: &'a mut dyn FnMut(&Progress),
+    /// Is told of each run as it ends: what was measured so far, this run last. If it cannot keep the run, the measurement
+    /// ends.
+    pub ended: &'a mut dyn FnMut(&Measured) -> Result<(), Failed>,
+}
+
+impl fmt::Debug for Hears<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hears").finish_non_exhaustive()
+    }
+}
+
+/// Measures what `earlier` has not measured yet. What was measured before an error or a stop is kept; [`Measured::failed`]
+/// tells of it.
 ///
 /// # Errors
-/// If not even the preparation succeeds.
+/// If not even the preparation succeeds, or if `earlier` is of another plan.
 pub fn measure(
     benchmark: &mut dyn Benchmark,
     plan: &Plan,
+    earlier: &Earlier,
     cancel: Cancel,
-    tell: &mut dyn FnMut(&Progress),
+    hears: &mut Hears<'_>,
 ) -> Result<Measured, Failed> {
     benchmark.prepare(cancel)?;
     let places = benchmark.places();
+    let mut order = Order::new(places.len(), plan.seed);
+    for place in &earlier.places {
+        let due = &places[order.next()];
+        if place != due {
+            return Err(Failed::usage(
+                format!(
+                    "the runs that were kept are of another measurement: `{place}`, not `{due}`"
+                ),
+                "name another directory with --out",
+            ));
+        }
+    }
     let mut measured = Measured {
         name: benchmark.name().into(),
         description: benchmark.description(),
-        places: places.clone(),
+        places,
         ..Measured::default()
     };
-    let rounds = rounds(benchmark, &places, plan, cancel, tell, &mut measured.runs);
+    let rounds = rounds(benchmark, plan, (order, earlier), cancel, hears, &mut measured);
     measured.doubts = benchmark.doubts();
     measured.failed = rounds.err();
     Ok(measured)
 }
 
-fn rounds(
+/// Measures all, for tests.
+#[cfg(test)]
+pub(crate) fn measure_all(
     benchmark: &mut dyn Benchmark,
-    places: &[String],
     plan: &Plan,
     cancel: Cancel,
-    tell: &mut dyn FnMut(&Progress),
-    runs: &mut Vec<Run>,
+) -> Result<Measured, Failed> {
+    let mut hears = Hears { progress: &mut |_| {}, ended: &mut |_| Ok(()) };
+    measure(benchmark, plan, &Earlier::default(), cancel, &mut hears)
+}
+
+/// The places in the order in which they run.
+struct Order {
+    round: Vec<usize>,
+    lots: ChaCha8Rng,
+    /// Runs so far.
+    made: usize,
+}
+
+impl Order {
+    fn new(places: usize, seed: u64) -> Self {
+        Self { round: (0..places).collect(), lots: ChaCha8Rng::seed_from_u64(seed), made: 0 }
+    }
+
+    /// Whether the next run is the first of a round.
+    fn begins_round(&self) -> bool {
+        self.made.is_multiple_of(self.round.len())
+    }
+
+    fn next(&mut self) -> usize {
+        if self.begins_round() {
+            shuffle(&mut self.round, &mut self.lots);
+        }
+        self.made += 1;
+        self.round[(self.made - 1) % self.round.len()]
+    }
+}
+
+fn rounds(
+    benchmark: &mut dyn Benchmark,
+    plan: &Plan,
+    (mut order, earlier): (Order, &Earlier),
+    cancel: Cancel,
+    hears: &mut Hears<'_>,
+    measured: &mut Measured,
 ) -> Result<(), Failed> {
+    let of = plan.time.is_none().then_some(measured.places.len() * plan.runs as usize);
+    let over = |order: &Order, elapsed: Duration| match (plan.time, of) {
+        (Some(time), _) => order.begins_round() && order.made > 0 && elapsed >= time,
+        (None, of) => of.is_none_or(|of| order.made >= of),
+    };
+    if over(&order, earlier.lasted) {
+        return Ok(());
+    }
     for place in benchmark.warm_up() {
-        tell(&Progress { place: &places[place], warm_up: true, done: 0, of: None, last: None });
+        let place_name = &measured.places[place];
+        (hears.progress)(&Progress { place: place_name, warm_up: true, done: 0, of: None });
         benchmark.run(place, true, cancel)?;
     }
-    let of = plan.time.is_none().then_some(places.len() * plan.runs as usize);
-    let (mut lots, began) = (ChaCha8Rng::seed_from_u64(plan.seed), Instant::now());
-    let mut order: Vec<usize> = (0..places.len()).collect();
-    for round in 0.. {
-        let over = match plan.time {
-            Some(time) => round > 0 && began.elapsed() >= time,
-            None => round >= plan.runs,
-        };
-        if over {
-            break;
+    let began = Instant::now();
+    let elapsed = || earlier.lasted + began.elapsed();
+    while !over(&order, elapsed()) {
+        if cancel() {
+            return Err(Failed::Stopped);
         }
-        shuffle(&mut order, &mut lots);
-        for &place in &order {
-            if cancel() {
-                return Err(Failed::Stopped);
-            }
-            let (done, last) = (runs.len(), runs.last());
-            tell(&Progress { place: &places[place], warm_up: false, done, of, last });
-            let (began_s, recorder) = (began.elapsed().as_secs_f64(), Recorder::start());
-            let outcome = benchmark.run(place, false, cancel);
-            let Watched { whole, seconds, lock_stat } = recorder.stop();
-            let place = places[place].clone();
-            runs.push(Run { place, outcome: outcome?, began_s, whole, seconds, lock_stat });
-        }
+        let done = order.made;
+        let place = order.next();
+        let name = measured.places[place].clone();
+        (hears.progress)(&Progress { place: &name, warm_up: false, done, of });
+        let (began_s, recorder) = (elapsed().as_secs_f64(), Recorder::start());
+        let outcome = benchmark.run(place, false, cancel);
+        let Watched { whole, seconds, lock_stat } = recorder.stop();
+        let outcome = outcome?;
+        measured.runs.push(Run { place: name, outcome, began_s, whole, seconds, lock_stat });
+        (hears.ended)(measured)?;
     }
     Ok(())
 }
@@ -284,9 +359,14 @@ mod tests {
         Plan { runs, time: None, seed }
     }
 
+    fn after(notes: &mut Notes, plan: &Plan, earlier: &Earlier) -> Result<Measured, Failed> {
+        let mut hears = Hears { progress: &mut |_| {}, ended: &mut |_| Ok(()) };
+        measure(notes, plan, earlier, &|| false, &mut hears)
+    }
+
     fn order(seed: u64) -> Vec<usize> {
         let mut notes = Notes::default();
-        measure(&mut notes, &plan(20, seed), &|| false, &mut |_| {}).unwrap();
+        measure_all(&mut notes, &plan(20, seed), &|| false).unwrap();
         notes.log.iter().filter(|(_, warm_up)| !warm_up).map(|(place, _)| *place).collect()
     }
 
@@ -307,16 +387,48 @@ mod tests {
     fn warm_ups_are_not_kept_and_a_time_ends_with_a_whole_round() {
         let mut notes = Notes::default();
         let plan = Plan { runs: 7, time: Some(Duration::ZERO), seed: 1 };
-        let measured = measure(&mut notes, &plan, &|| false, &mut |_| {}).unwrap();
+        let measured = measure_all(&mut notes, &plan, &|| false).unwrap();
         assert_eq!(measured.runs.len(), 3);
         assert_eq!(notes.log.len(), 6);
         assert!(notes.log[..3].iter().all(|(_, warm_up)| *warm_up));
     }
 
     #[test]
+    fn a_measurement_goes_on_where_an_earlier_one_stopped() {
+        let whole = measure_all(&mut Notes::default(), &plan(4, 1), &|| false).unwrap();
+        let places: Vec<String> = whole.runs.iter().map(|run| run.place.clone()).collect();
+        for made in 0..=places.len() {
+            let lasted = Duration::from_secs(100);
+            let earlier = Earlier { places: places[..made].to_vec(), lasted };
+            let mut notes = Notes::default();
+            let rest = after(&mut notes, &plan(4, 1), &earlier).unwrap();
+            assert!(rest.runs.iter().map(|run| &run.place).eq(&places[made..]), "{made}");
+            assert!(rest.runs.iter().all(|run| run.began_s >= 100.0), "time goes on");
+            assert_eq!(notes.log.is_empty(), made == places.len(), "a whole one has no warm-up");
+        }
+        let other = Earlier { places: vec!["d".into()], lasted: Duration::ZERO };
+        let error = after(&mut Notes::default(), &plan(4, 1), &other).unwrap_err();
+        assert!(error.to_string().contains("`d`"), "{error}");
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_kept_ends_the_measurement() {
+        let mut kept = 0;
+        let mut ended = |so_far: &Measured| {
+            kept = so_far.runs.len();
+            if kept < 2 { Ok(()) } else { Err(Failed::needs("disk full", "free some")) }
+        };
+        let mut hears = Hears { progress: &mut |_| {}, ended: &mut ended };
+        let (mut notes, none) = (Notes::default(), Earlier::default());
+        let measured = measure(&mut notes, &plan(4, 1), &none, &|| false, &mut hears).unwrap();
+        assert_eq!((measured.runs.len(), kept), (2, 2));
+        assert_eq!(measured.failed.unwrap().to_string(), "disk full");
+    }
+
+    #[test]
     fn what_was_measured_before_a_failure_or_a_stop_is_kept() {
         let mut notes = Notes { fails_after: Some(5), ..Notes::default() };
-        let measured = measure(&mut notes, &plan(2, 1), &|| false, &mut |_| {}).unwrap();
+        let measured = measure_all(&mut notes, &plan(2, 1), &|| false).unwrap();
         assert_eq!(measured.runs.len(), 2, "five less three to warm up");
         assert_eq!(measured.failed.unwrap().to_string(), "no more");
         let asked = std::cell::Cell::new(0);
@@ -324,7 +436,7 @@ mod tests {
             asked.set(asked.get() + 1);
             asked.get() > 4
         };
-        let measured = measure(&mut Notes::default(), &plan(2, 1), &cancel, &mut |_| {}).unwrap();
+        let measured = measure_all(&mut Notes::default(), &plan(2, 1), &cancel).unwrap();
         assert_eq!(measured.runs.len(), 4);
         assert!(matches!(measured.failed, Some(Failed::Stopped)));
     }

@@ -97,14 +97,14 @@ impl Benchmark for AnyCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmark::{Plan, measure};
+    use crate::benchmark::{Plan, measure_all};
 
     #[test]
     fn a_program_is_timed_in_each_round() {
         let words = ["sh", "-c", "sleep 0.2"].map(OsString::from).into();
         let mut command = AnyCommand::new(words, Locks::default(), None);
         let plan = Plan { runs: 2, time: None, seed: 1 };
-        let measured = measure(&mut command, &plan, &|| false, &mut |_| {}).unwrap();
+        let measured = measure_all(&mut command, &plan, &|| false).unwrap();
         assert_eq!((measured.places, measured.runs.len()), (vec!["program".to_owned()], 2));
         let elapsed = |r: &crate::Run| r.outcome.figures[0].value;
         assert!(measured.runs.iter().all(|r| (0.2..20.0).contains(&elapsed(r))));

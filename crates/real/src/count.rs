@@ -178,14 +178,14 @@ impl Benchmark for Count {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmark::{Plan, measure};
+    use crate::benchmark::{Plan, measure_all};
 
     #[test]
     fn more_counts_take_longer_and_own_time_is_part_of_it() {
         let of = |to: u64| {
             let mut count = Count::new(to, vec![0]);
             let plan = Plan { runs: 3, time: None, seed: 1 };
-            let measured = measure(&mut count, &plan, &|| false, &mut |_| {}).unwrap();
+            let measured = measure_all(&mut count, &plan, &|| false).unwrap();
             assert_eq!(measured.places, ["packets-0"]);
             let figures = |r: &crate::Run| {
                 let value = |i: usize| r.outcome.figures[i].value;

@@ -191,7 +191,7 @@ mod tests {
         let clients = if overspin_testing::deep() { vec![1, 2] } else { vec![2] };
         let mut dbench = Dbench::new(clients.clone(), Duration::from_secs(2));
         let plan = crate::Plan { runs: 1, time: None, seed: 1 };
-        let measured = crate::measure(&mut dbench, &plan, &|| false, &mut |_| {}).unwrap();
+        let measured = crate::benchmark::measure_all(&mut dbench, &plan, &|| false).unwrap();
         assert!(measured.failed.is_none(), "{:?}", measured.failed);
         assert_eq!(measured.runs.len(), clients.len());
         assert!(measured.runs.iter().all(|r| r.outcome.figures[0].value > 0.0));

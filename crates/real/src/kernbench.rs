@@ -267,7 +267,7 @@ impl Benchmark for Kernbench {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmark::{Plan, measure};
+    use crate::benchmark::{Plan, measure_all};
 
     #[test]
     fn loads_are_those_of_kernbench() {
@@ -294,7 +294,7 @@ mod tests {
         let source = SourceOf::Tree(theirs.path().into());
         let mut kernbench = Kernbench::new(source, vec![Load::Jobs(1), Load::Jobs(2)]);
         let plan = Plan { runs: 2, time: None, seed: 1 };
-        let measured = measure(&mut kernbench, &plan, &|| false, &mut |_| {}).unwrap();
+        let measured = measure_all(&mut kernbench, &plan, &|| false).unwrap();
         assert!(measured.failed.is_none(), "{:?}", measured.failed);
         assert_eq!(measured.places, ["jobs-1", "jobs-2"]);
         let elapsed = |place: &str| -> Vec<f64> {
@@ -328,7 +328,7 @@ mod tests {
         let hear = std::rc::Rc::clone(&told);
         kernbench.tell_steps(Steps::to(move |step| hear.borrow_mut().push(step.to_owned())));
         let plan = Plan { runs: 1, time: None, seed: 1 };
-        measure(&mut kernbench, &plan, &|| false, &mut |_| {}).unwrap();
+        measure_all(&mut kernbench, &plan, &|| false).unwrap();
         let told = told.borrow();
         let steps = ["copying the tree", "reading the sources", "make clean"];
         assert!(steps.iter().all(|step| told.iter().any(|t| t == step)), "{told:?}");
@@ -349,7 +349,7 @@ mod tests {
             .unwrap();
         let mut kernbench = Kernbench::new(SourceOf::Tree(theirs.path().into()), vec![Load::Half]);
         let plan = Plan { runs: 1, time: None, seed: 1 };
-        let measured = measure(&mut kernbench, &plan, &|| false, &mut |_| {}).unwrap();
+        let measured = measure_all(&mut kernbench, &plan, &|| false).unwrap();
         let said = measured.failed.unwrap().to_string();
         assert!(said.contains("no-such-compiler"), "{said}");
     }

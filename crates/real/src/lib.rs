@@ -32,7 +32,9 @@ pub mod scratch;
 pub mod seconds;
 mod source;
 
-pub use benchmark::{Benchmark, Figure, Measured, Plan, Progress, Run, Steps, measure};
+pub use benchmark::{
+    Benchmark, Earlier, Figure, Hears, Measured, Plan, Progress, Run, Steps, measure,
+};
 pub use failed::Failed;
 pub use source::SourceOf;
 

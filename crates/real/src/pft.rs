@@ -378,7 +378,7 @@ impl Benchmark for Pft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::benchmark::{Plan, measure};
+    use crate::benchmark::{Plan, measure_all};
 
     /// Page faults of this process and of children that have ended.
     fn faults() -> u64 {
@@ -400,7 +400,7 @@ mod tests {
         let mut pft = Pft { bytes: 16 << 20, ..Pft::new(workers) };
         let plan = Plan { runs: 1, time: None, seed: 1 };
         let before = faults();
-        let measured = measure(&mut pft, &plan, &|| false, &mut |_| {}).unwrap();
+        let measured = measure_all(&mut pft, &plan, &|| false).unwrap();
         assert!(measured.failed.is_none(), "{:?}", measured.failed);
         // 4096 pages, five times, two places, each with a warm-up; other threads of the tests add some.
         assert!(faults() - before >= 4096 * 5 * 4, "{}", faults() - before);
@@ -420,7 +420,7 @@ mod tests {
         let began = Instant::now();
         let cancel = || began.elapsed() > Duration::from_millis(200);
         let plan = Plan { runs: 1, time: None, seed: 1 };
-        let measured = measure(&mut pft, &plan, &cancel, &mut |_| {}).unwrap();
+        let measured = measure_all(&mut pft, &plan, &cancel).unwrap();
         assert!(matches!(measured.failed, Some(Failed::Stopped)));
         assert!(began.elapsed() < Duration::from_secs(60));
     }

@@ -12,8 +12,10 @@ use clap::Args;
 use overspin_lab::real;
 use overspin_real::packets::FASTEST;
 use overspin_real::preload::{Locks, NONE};
-use overspin_real::{Benchmark, Failed, Measured, Plan, Progress, Run, Steps};
+use overspin_real::{Benchmark, Earlier, Failed, Hears, Measured, Plan, Progress, Run, Steps};
 use overspin_record::output::Output;
+use overspin_record::results::Claim;
+use overspin_runs::record::{Record, RunSeconds};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -103,24 +105,36 @@ pub(super) fn run(
     let files = [args.seconds.as_ref(), wanted.json.as_ref(), wanted.csv.as_ref()];
     let outputs = Outputs::new(global, &files)?;
     let seconds = outputs.open(args.seconds.as_ref())?;
-    let records = RecordFiles::open(&outputs, wanted)?;
+    let mut records = RecordFiles::open(&outputs, wanted)?;
     let until = world::until(args.max_wall);
     let before = overspin_native::bench::warnings();
-    let cancel = || until.over().is_some();
-    let plan = Plan { runs: args.runs.unwrap_or(runs), time: args.time, seed: args.seed };
-    let measured = with_progress(benchmark, &plan, wanted.out.as_deref(), &cancel, global);
+    let earlier = records.claim().and_then(Claim::take_earlier);
+    if let Some(found) = earlier.as_ref().filter(|_| !global.quiet) {
+        eprintln!("goes on after {} runs of an earlier command", found.runs.len());
+    }
+    let measuring = Measuring {
+        plan: Plan { runs: args.runs.unwrap_or(runs), time: args.time, seed: args.seed },
+        of: real::Of { before: &before, locks: &locks.names, seed: args.seed },
+        earlier: earlier.as_ref().map_or_else(Earlier::default, runs_of),
+        cancel: &|| until.over().is_some(),
+        global,
+    };
+    let measured = measuring.with_progress(benchmark, records.claim());
     let measured = match (measured, until.over()) {
         // Nothing was measured yet.
         (Err(Failed::Stopped), Some(by)) => return Ok(world::stopped(by)),
         (Err(failed), _) => return Err(failure(&failed)),
         (Ok(measured), _) => measured,
     };
-    let record = show::made(real::record(&measured, &before, &locks.names, args.seed));
+    let complete = measured.failed.is_none();
+    let record = show::made(real::record(&measured, earlier, measuring.of));
     if let Some(file) = seconds {
         file.finish_with(&real::csv(&record))?;
     }
-    outputs.report(&real::report(&record))?;
-    records.write(|| record)?;
+    let report = real::report(&record);
+    // After SIGHUP nobody reads the report, but the files are worth something.
+    records.write_part(|| record, complete)?;
+    outputs.report(&report)?;
     match (measured.failed, until.over()) {
         (Some(Failed::Stopped), Some(by)) => Ok(world::stopped(by)),
         (Some(failed), _) => Err(failure(&failed)),
@@ -128,45 +142,76 @@ pub(super) fn run(
     }
 }
 
-/// Measures with a line of progress. Each run that ends is kept as a text in `out`, with what the program printed.
-fn with_progress(
-    benchmark: &mut dyn Benchmark,
-    plan: &Plan,
-    out: Option<&Path>,
-    cancel: &dyn Fn() -> bool,
-    global: &Global,
-) -> Result<Measured, Failed> {
-    let doing = Doing::new(global);
-    let now = Rc::new(RefCell::new(format!("{}: getting ready", benchmark.name())));
-    doing.say(now.borrow().clone());
-    let (told, of) = (doing.clone(), Rc::clone(&now));
-    benchmark.tell_steps(Steps::to(move |step| told.say(format!("{}, {step}", of.borrow()))));
-    let mut tell = |progress: &Progress<'_>| {
-        let Progress { place, warm_up, done, of, last } = progress;
-        let what = match (warm_up, of) {
-            (true, _) => format!("warm-up: {place}"),
-            (false, Some(of)) => format!("run {} of {of}: {place}", done + 1),
-            (false, None) => format!("run {}: {place}", done + 1),
-        };
-        now.replace(what.clone());
-        doing.say(what);
-        if let (Some(run), Some(out)) = (last, out) {
-            keep(run, done.saturating_sub(1), out);
-        }
-    };
-    let measured = overspin_real::measure(benchmark, plan, cancel, &mut tell);
-    doing.end();
-    if let (Ok(measured), Some(out)) = (&measured, out) {
-        // The last run is told by nothing that follows.
-        if let Some(run) = measured.runs.last() {
-            keep(run, measured.runs.len() - 1, out);
-        }
+/// The runs of a record that is not complete.
+fn runs_of(record: &Record) -> Earlier {
+    let seconds = record.real.as_ref().map_or(&[][..], |real| &real.seconds);
+    let end = |run: &RunSeconds| run.began_s + run.seconds.last().map_or(0.0, |s| s.until_s);
+    let lasted = seconds.iter().map(end).fold(0.0, f64::max);
+    Earlier {
+        places: record.runs.iter().map(|run| run.place.clone()).collect(),
+        lasted: Duration::try_from_secs_f64(lasted).unwrap_or_default(),
     }
-    measured
+}
+
+/// A measurement that is about to begin.
+struct Measuring<'a> {
+    plan: Plan,
+    of: real::Of<'a>,
+    earlier: Earlier,
+    cancel: &'a dyn Fn() -> bool,
+    global: &'a Global,
+}
+
+impl Measuring<'_> {
+    /// Measures with a line of progress. Each run that ends is kept in the directory, also as a text with what the program
+    /// printed.
+    fn with_progress(
+        &self,
+        benchmark: &mut dyn Benchmark,
+        mut directory: Option<&mut Claim>,
+    ) -> Result<Measured, Failed> {
+        let doing = Doing::new(self.global);
+        let now = Rc::new(RefCell::new(format!("{}: getting ready", benchmark.name())));
+        doing.say(now.borrow().clone());
+        let (told, of) = (doing.clone(), Rc::clone(&now));
+        benchmark.tell_steps(Steps::to(move |step| told.say(format!("{}, {step}", of.borrow()))));
+        let mut progress = |progress: &Progress<'_>| {
+            let Progress { place, warm_up, done, of } = progress;
+            let what = match (warm_up, of) {
+                (true, _) => format!("warm-up: {place}"),
+                (false, Some(of)) => format!("run {} of {of}: {place}", done + 1),
+                (false, None) => format!("run {}: {place}", done + 1),
+            };
+            now.replace(what.clone());
+            doing.say(what);
+        };
+        let mut ended = |so_far: &Measured| {
+            let number = self.earlier.places.len() + so_far.runs.len() - 1;
+            match &mut directory {
+                Some(directory) => self.keep(so_far, number, directory),
+                None => Ok(()),
+            }
+        };
+        let mut hears = Hears { progress: &mut progress, ended: &mut ended };
+        let (plan, earlier) = (&self.plan, &self.earlier);
+        let measured = overspin_real::measure(benchmark, plan, earlier, self.cancel, &mut hears);
+        doing.end();
+        measured
+    }
+
+    /// Keeps the last run, whose number is this.
+    fn keep(&self, so_far: &Measured, number: usize, directory: &mut Claim) -> Result<(), Failed> {
+        let record = real::of_last(so_far, number, self.of);
+        let kept = directory.keep(record, show::made);
+        if let Some(run) = so_far.runs.last() {
+            keep_raw(run, number, directory.dir());
+        }
+        kept.map_err(|e| Failed::Needs { cause: e.to_string(), remedy: e.remedy().into() })
+    }
 }
 
 /// Writes the figures of a run, and what the program printed, into `out/raw`.
-fn keep(run: &Run, number: usize, out: &Path) {
+fn keep_raw(run: &Run, number: usize, out: &Path) {
     let raw = out.join("raw");
     let mut text = String::new();
     for figure in &run.outcome.figures {

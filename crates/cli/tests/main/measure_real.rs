@@ -227,6 +227,53 @@ fn ctrl_c_and_a_kill_leave_no_process_and_no_file() {
     assert!(!record["runs"].as_array().unwrap().is_empty(), "the finished runs are kept");
 }
 
+/// A killed process has no chance to write anything, so what it leaves was written as each run ended.
+#[test]
+fn the_same_command_goes_on_after_a_kill_with_the_runs_that_had_ended() {
+    let overspin = overspin();
+    let args = ["measure", "command", "--runs=6", "--out=d", "--", "sleep", "0.2"];
+    for (name, code) in [("KILL", None), ("TERM", Some(143))] {
+        let mut command = overspin.command(&args);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = || {
+            let journal = std::fs::read_to_string(overspin.path("d/runs.jsonl"));
+            let journal = journal.unwrap_or_default();
+            journal.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let manifest = || std::fs::read_to_string(overspin.path("d/manifest.json"));
+        let unfinished = || manifest().is_ok_and(|text| text.contains("\"finished\": false"));
+        until("two runs have ended", || unfinished() && lines().len() >= 2);
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), code);
+        let kept = lines();
+        assert!(kept.len() < 6, "{name} came too late: {kept:?}");
+        // Until it goes on, the directory is a result with the runs that it has.
+        let (told, _) = overspin.fine(&["explain", "d"]);
+        assert!(told.contains("A record of a real benchmark"), "{told}");
+        let (report, err) = overspin.fine(&args);
+        assert!(err.contains(&format!("after {} runs of an earlier command", kept.len())), "{err}");
+        assert!(
+            report.contains(&format!("{} of its runs were made before", kept.len())),
+            "{report}"
+        );
+        let whole = lines();
+        assert_eq!(whole.len(), 6, "{name}");
+        for (number, (before, after)) in kept.iter().zip(&whole).enumerate() {
+            let (before, after) = (json(before), json(after));
+            assert_eq!(before["figures"], after["figures"], "it was not measured again");
+            assert_eq!(after["run"]["number"], number);
+        }
+        let seconds = json(&manifest().unwrap())["record"]["real"]["seconds"].clone();
+        let began: Vec<f64> =
+            seconds.as_array().unwrap().iter().map(|s| s["began_s"].as_f64().unwrap()).collect();
+        assert!(began.len() == 6 && began.is_sorted(), "time goes on: {began:?}");
+        // The kill may have left the beginning of a file, which is a hidden one.
+        let raw = std::fs::read_dir(overspin.path("d/raw")).unwrap();
+        let names = raw.map(|file| file.unwrap().file_name().into_string().unwrap());
+        assert_eq!(names.filter(|name| !name.starts_with('.')).count(), 6);
+    }
+}
+
 #[test]
 fn a_time_limit_keeps_what_there_is() {
     let overspin = overspin();

@@ -7,6 +7,6 @@ mod report;
 mod seconds;
 
 pub use curves::curves;
-pub use record::record;
+pub use record::{Of, of_last, record};
 pub use report::report;
 pub use seconds::{csv, labels, vmstat};

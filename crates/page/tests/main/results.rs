@@ -153,7 +153,7 @@ fn a_run_that_was_stopped_is_made_again() {
     let results = open(dir.path(), &scenario, &[1]).unwrap();
     let by = overspin_scenario::Stopped::Interrupted;
     let run = Run { seed: Some(1), ending: Some(Ending::Stopped { by }), ..Run::default() };
-    results.keep(&Finished { run, figures: Vec::new() }).unwrap();
+    results.keep(&Finished { run, figures: Vec::new(), seconds: None }).unwrap();
     drop(results);
     assert_eq!(open(dir.path(), &scenario, &[1]).unwrap().found(), 0);
 }

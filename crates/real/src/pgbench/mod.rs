@@ -360,7 +360,7 @@ mod tests {
         pgbench.scratch = Some(parent.path().into());
         pgbench.latencies = true;
         let plan = crate::Plan { runs: 1, time: None, seed: 1 };
-        let measured = crate::measure(&mut pgbench, &plan, &|| false, &mut |_| {}).unwrap();
+        let measured = crate::benchmark::measure_all(&mut pgbench, &plan, &|| false).unwrap();
         assert!(measured.failed.is_none(), "{:?}", measured.failed);
         assert_eq!(measured.runs.len(), clients.len());
         for run in &measured.runs {

@@ -1,7 +1,7 @@
 //! Finished runs, a line each.
 
 use super::error::{ResultsError, io_error};
-use crate::{Record, Run, Sample};
+use crate::{Record, Run, RunSeconds, Sample};
 use overspin_scenario::Ending;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,9 @@ pub struct Finished {
     pub run: Run,
     /// Its figures.
     pub figures: Vec<Kept>,
+    /// What the machine did meanwhile, of a real benchmark that has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<RunSeconds>,
 }
 
 /// A figure of a finished run: an array of place, metric, unit and value.
@@ -68,8 +71,8 @@ impl Finished {
     }
 }
 
-/// The lines of a whole record.
-pub(super) fn of_record(record: &Record) -> impl Iterator<Item = String> {
+/// The runs of a whole record.
+pub(super) fn of_record(record: &Record) -> impl Iterator<Item = Finished> {
     let mut figures: HashMap<u32, Vec<Kept>> = HashMap::new();
     for s in &record.samples {
         figures.entry(s.run).or_default().push(Kept {
@@ -79,9 +82,11 @@ pub(super) fn of_record(record: &Record) -> impl Iterator<Item = String> {
             value: s.value,
         });
     }
+    let of_machine = record.real.as_ref().map_or(&[][..], |real| &real.seconds);
     record.runs.iter().map(move |run| {
-        let figures = figures.get(&run.number).cloned().unwrap_or_default();
-        Finished { run: run.clone(), figures }.line()
+        let figures = figures.remove(&run.number).unwrap_or_default();
+        let seconds = of_machine.iter().find(|s| s.run == run.number).cloned();
+        Finished { run: run.clone(), figures, seconds }
     })
 }
 

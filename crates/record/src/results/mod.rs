@@ -152,8 +152,10 @@ fn finish(
     if complete {
         // The file gets the final numbers of the runs, and its lines their order.
         let mut journal = Output::create(&dir.join(JOURNAL))?;
-        for line in journal::of_record(record) {
-            journal.write_all(line.as_bytes()).map_err(|cause| journal.error(cause))?;
+        for finished in journal::of_record(record) {
+            // The manifest has the seconds of all runs.
+            let finished = Finished { seconds: None, ..finished };
+            journal.write_all(finished.line().as_bytes()).map_err(|cause| journal.error(cause))?;
         }
         journal.commit()?;
     }
@@ -166,8 +168,12 @@ fn finish(
 pub struct Claim {
     dir: PathBuf,
     /// Locked as long as it is open.
-    _journal: File,
+    journal: File,
     outcomes: Outcomes,
+    /// What an earlier command kept that did not come to its end.
+    earlier: Option<Record>,
+    /// Whether the journal has runs of this result.
+    begun: bool,
 }
 
 impl Claim {
@@ -179,10 +185,52 @@ impl Claim {
     pub fn new(dir: &Path, command: &str) -> Result<Self, ResultsError> {
         let found = prepare(dir)?;
         let journal = lock(dir)?;
+        let mut earlier = None;
         if let Some(found) = found {
             found.is_of(command, dir)?;
+            if !found.finished {
+                // This cuts off the beginning of a line that a killed command left.
+                journal::read(&dir.join(JOURNAL), &journal)?;
+                earlier = Some(read(dir)?);
+            }
         }
-        Ok(Self { dir: dir.to_owned(), _journal: journal, outcomes: Outcomes::open(dir)? })
+        let (begun, outcomes) = (earlier.is_some(), Outcomes::open(dir)?);
+        Ok(Self { dir: dir.to_owned(), journal, outcomes, earlier, begun })
+    }
+
+    /// Takes what an earlier command kept that did not come to its end, if there is such.
+    pub fn take_earlier(&mut self) -> Option<Record> {
+        self.earlier.take()
+    }
+
+    /// Keeps runs that have ended: a record of them alone. The first ones take the place of a result that was finished;
+    /// for them, `made` adds how the record is made.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn keep(
+        &mut self,
+        mut ended: Record,
+        made: impl FnOnce(Record) -> Record,
+    ) -> Result<(), ResultsError> {
+        let path = self.dir.join(JOURNAL);
+        let error = io_error("write to", &path);
+        if !self.begun {
+            // The old runs go first: the new manifest must never have them.
+            self.journal.set_len(0).map_err(&error)?;
+            ended = made(ended);
+            let mut manifest = Manifest::of(&ended, Plan::default());
+            if let Some(real) = &mut manifest.record.real {
+                // Each run has its own.
+                real.seconds.clear();
+            }
+            manifest.write(&self.dir)?;
+            self.begun = true;
+        }
+        for finished in journal::of_record(&ended) {
+            self.journal.write_all(finished.line().as_bytes()).map_err(&error)?;
+        }
+        Ok(())
     }
 
     /// Where it is.
@@ -202,7 +250,15 @@ impl Claim {
     /// # Errors
     /// If it cannot be written.
     pub fn finish(self, record: &Record) -> Result<(), ResultsError> {
-        finish(&self.dir, &Manifest::of(record, Plan::default()), record, true)?;
+        self.finish_part(record, true)
+    }
+
+    /// Writes the result. If it is not complete, the same command goes on with the runs that were kept.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish_part(self, record: &Record, complete: bool) -> Result<(), ResultsError> {
+        finish(&self.dir, &Manifest::of(record, Plan::default()), record, complete)?;
         self.outcomes.remove();
         Ok(())
     }
@@ -217,6 +273,9 @@ pub fn read(dir: &Path) -> Result<Record, ResultsError> {
         .ok_or_else(|| ResultsError::NoResults { dir: dir.display().to_string() })?;
     let runs = runs(dir, &manifest)?;
     let mut record = *manifest.record;
+    if let Some(real) = record.real.as_mut().filter(|_| !manifest.finished) {
+        real.seconds = runs.iter().filter_map(|f| f.seconds.clone()).collect();
+    }
     for finished in runs {
         record.samples.extend(finished.samples());
         record.runs.push(finished.run);
@@ -235,8 +294,10 @@ fn runs(dir: &Path, manifest: &Manifest) -> Result<Vec<Finished>, ResultsError> 
         for (number, finished) in runs.iter_mut().enumerate() {
             finished.run.number = u32::try_from(number).unwrap_or(u32::MAX);
             let points = &manifest.record.points;
-            let point = finished.run.point.and_then(|p| points.get(p as usize));
-            finished.run.place = point.map_or_else(String::new, |p| p.at.join("."));
+            if let Some(point) = finished.run.point {
+                finished.run.place =
+                    points.get(point as usize).map_or_else(String::new, |p| p.at.join("."));
+            }
         }
     }
     Ok(runs)

@@ -161,7 +161,7 @@ pub fn run(
             let (run, figures) = (Run::of(&outcome), figures(&outcome));
             if let Some(results) = settings.results {
                 let figures = figures.iter().map(kept).collect();
-                results.keep(&Finished { run: run.clone(), figures })?;
+                results.keep(&Finished { run: run.clone(), figures, seconds: None })?;
             }
             Ok::<_, ParallelError>((run, figures))
         })?;

@@ -91,7 +91,8 @@ impl Cell {
             unit: m.metric.unit.into(),
             value,
         };
-        Finished { run: self.run.clone(), figures: self.samples().map(figure).collect() }
+        let figures = self.samples().map(figure).collect();
+        Finished { run: self.run.clone(), figures, seconds: None }
     }
 
     /// The cell of a run that was kept.
