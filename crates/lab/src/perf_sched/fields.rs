@@ -35,6 +35,7 @@ pub(super) fn meaning<'a>(name: &'a str, fields: &'a str) -> Option<EventKind<'a
         }
         "contention_end" => EventKind::ContentionEnd { lock: fields.split_once(" (ret=")?.0 },
         "cgroup_attach_task" => attached(fields)?,
+        "sched_process_fork" => forked(fields)?,
         _ if interrupt && event.ends_with("_entry") => EventKind::Interrupt { begins: true },
         _ if interrupt && event.ends_with("_exit") => EventKind::Interrupt { begins: false },
         _ => EventKind::Other { name },
@@ -122,6 +123,16 @@ fn attached(fields: &str) -> Option<EventKind<'_>> {
     let (_, rest) = fields.split_once("dst_path=")?;
     let (path, rest) = rest.split_once(" pid=")?;
     Some(EventKind::Attached { pid: word(rest).0.parse().ok()?, path })
+}
+
+/// `comm=a pid=7 child_comm=a child_pid=8`.
+fn forked(fields: &str) -> Option<EventKind<'_>> {
+    let (rest, child) = fields.rsplit_once(" child_pid=")?;
+    let parent = rest.match_indices(" pid=").find_map(|(i, key)| {
+        let (pid, rest) = word(&rest[i + key.len()..]);
+        rest.starts_with(" child_comm=").then(|| pid.parse().ok())?
+    })?;
+    Some(EventKind::Forked { parent, child: word(child).0.parse().ok()? })
 }
 
 /// What a task that leaves its CPU will do, from letters (`R+`, `S`, `D|K`) or the kernel's number.
@@ -248,6 +259,9 @@ mod tests {
         let fields = "dst_root=0 dst_id=9 dst_level=1 dst_path=/a b pid=7 comm=sh";
         let of = meaning("cgroup:cgroup_attach_task", fields);
         assert_eq!(of, Some(EventKind::Attached { pid: 7, path: "/a b" }));
+        let fields = "comm=a pid=x pid=7 child_comm=b child_pid=x child_pid=8";
+        let of = meaning("sched:sched_process_fork", fields);
+        assert_eq!(of, Some(EventKind::Forked { parent: 7, child: 8 }));
         let of = meaning("sched:sched_process_exit", "comm=cat pid=7 prio=120");
         assert_eq!(of, Some(EventKind::Other { name: "sched:sched_process_exit" }));
         assert_eq!(

@@ -91,6 +91,8 @@ pub(super) enum EventKind<'a> {
     Interrupt { begins: bool },
     /// A process moved to a control group.
     Attached { pid: u32, path: &'a str },
+    /// A task made another one, which is in the same control group.
+    Forked { parent: u32, child: u32 },
     /// Nothing that changes who runs.
     Other { name: &'a str },
 }

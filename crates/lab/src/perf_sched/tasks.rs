@@ -90,15 +90,22 @@ pub(super) struct Tasks {
     pub elapsed: u64,
     /// CPU time of each task by the kernel's own account.
     accounted: BTreeMap<u32, u64>,
-    /// Processes of threads, and control groups of processes, that were told beside the tasks.
+    /// Processes of threads that were told beside the tasks.
     processes: BTreeMap<u32, u32>,
-    attached: BTreeMap<u32, Vec<String>>,
+    moves: Vec<Move>,
     by_pid: BTreeMap<u32, usize>,
     cpus: BTreeMap<u32, Cpu>,
     begin: u64,
     /// Whether the recording has `sched_waking`, which tells the waker; otherwise `sched_wakeup` does.
     has_waking: bool,
     pub notes: Notes,
+}
+
+/// Something that changes the control groups of tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Move {
+    Attached { pid: u32, path: String },
+    Forked { parent: u32, child: u32 },
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,7 +161,8 @@ impl Tasks {
 
     /// Whether the recording says of any task in which control group it was.
     pub(super) fn know_groups(&self) -> bool {
-        !self.attached.is_empty() || self.all.iter().any(|task| !task.groups.is_empty())
+        self.moves.iter().any(|m| matches!(m, Move::Attached { .. }))
+            || self.all.iter().any(|task| !task.groups.is_empty())
     }
 
     /// Whether the recording says of any task to which process it belongs.
@@ -215,10 +223,10 @@ impl Tasks {
                 *all = all.saturating_add(ns);
             }
             EventKind::Attached { pid, path } => {
-                let groups = self.attached.entry(pid).or_default();
-                if !groups.iter().any(|known| known == path) {
-                    groups.push(path.to_owned());
-                }
+                self.moves.push(Move::Attached { pid, path: path.to_owned() });
+            }
+            EventKind::Forked { parent, child } => {
+                self.moves.push(Move::Forked { parent, child });
             }
             EventKind::ContentionBegin { lock, flags } => match waker {
                 Some(task) => {
@@ -250,12 +258,41 @@ impl Tasks {
             self.flush(i);
             let task = &mut self.all[i];
             task.process = task.process.or_else(|| self.processes.get(&task.pid).copied());
+        }
+        let groups = self.groups_of_moves();
+        for task in &mut self.all {
             // What moves a process moves its threads.
             for moved in [Some(task.pid), task.process].into_iter().flatten() {
-                task.groups.extend(self.attached.get(&moved).cloned().unwrap_or_default());
+                task.groups.extend(groups.get(&moved).cloned().unwrap_or_default());
             }
         }
         self.elapsed = now - self.begin;
+    }
+
+    /// The control groups of processes that moved, and of those that they made later. The last group of each is the one
+    /// in which it is.
+    fn groups_of_moves(&self) -> BTreeMap<u32, Vec<String>> {
+        let process = |pid: u32| {
+            let known = self.by_pid.get(&pid).and_then(|i| self.all[*i].process);
+            known.or_else(|| self.processes.get(&pid).copied())
+        };
+        let mut groups: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for moved in &self.moves {
+            let (pid, path) = match moved {
+                Move::Attached { pid, path } => (*pid, path.clone()),
+                Move::Forked { parent, child } => {
+                    let of = |pid: u32| groups.get(&pid)?.last().cloned();
+                    match of(*parent).or_else(|| of(process(*parent)?)) {
+                        Some(path) => (*child, path),
+                        None => continue,
+                    }
+                }
+            };
+            let groups = groups.entry(pid).or_default();
+            groups.retain(|known| *known != path);
+            groups.push(path);
+        }
+        groups
     }
 
     fn task(&mut self, who: Who<'_>) -> usize {

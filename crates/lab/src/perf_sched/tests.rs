@@ -285,7 +285,24 @@ fn tasks_are_chosen_by_their_control_group() {
         &format!("{event} swapper 0 [001] 1.000000"),
         1,
     );
-    for text in [behind, below, attached] {
+    // A child is in the group in which its parent is, and not in one to which the parent moves later.
+    let (task, cgroup) =
+        (" x 99 [001] 1.000000:", "cgroup:cgroup_attach_task: dst_root=0 dst_id=9");
+    let moves = |path: &str| format!("{task} {cgroup} dst_level=1 dst_path={path} pid=97 comm=x\n");
+    let forks = |parent: u32, child: u32| {
+        format!(
+            "{task} sched:sched_process_fork: comm=x pid={parent} child_comm=x child_pid={child}\n"
+        )
+    };
+    let (first, second) = (moves("/web/b") + &forks(97, 98) + &forks(98, 11), moves("/later"));
+    let forked = SMALL.replacen(
+        " swapper 0 [001] 1.000000",
+        &format!("{first}{second}{} swapper 0 [001] 1.000000", forks(97, 12)),
+        1,
+    );
+    let later = Choice { groups: vec!["/later".into()], ..ALL };
+    assert_eq!(import("s.txt", &forked, Part::default(), &later).unwrap().names, ["c-12"]);
+    for text in [behind, below, attached, forked] {
         for group in ["/web/b", "/web"] {
             let choice = Choice { groups: vec![group.into()], ..ALL };
             let all =
