@@ -128,17 +128,31 @@ pub(super) fn run(
     };
     let complete = measured.failed.is_none();
     let record = show::made(real::record(&measured, earlier, measuring.of));
-    if let Some(file) = seconds {
-        file.finish_with(&real::csv(&record))?;
-    }
     let report = real::report(&record);
-    // After SIGHUP nobody reads the report, but the files are worth something.
-    records.write_part(|| record, complete)?;
+    // An earlier result is worth more than one without any run. After SIGHUP nobody reads the report, so the files come
+    // first.
+    if record.runs.is_empty() {
+        not_written(&[files[0], files[1], files[2], wanted.out.as_ref()], global);
+    } else {
+        if let Some(file) = seconds {
+            file.finish_with(&real::csv(&record))?;
+        }
+        records.write_part(|| record, complete)?;
+    }
     outputs.report(&report)?;
     match (measured.failed, until.over()) {
         (Some(Failed::Stopped), Some(by)) => Ok(world::stopped(by)),
         (Some(failed), _) => Err(failure(&failed)),
         (None, _) => Ok(Verdict::Fine),
+    }
+}
+
+/// Says which files have nothing new.
+fn not_written(files: &[Option<&PathBuf>], global: &Global) {
+    let names: Vec<String> =
+        files.iter().flatten().map(|file| format!("`{}`", file.display())).collect();
+    if !names.is_empty() && !global.quiet {
+        eprintln!("no run ended: nothing is written to {}", names.join(", "));
     }
 }
 

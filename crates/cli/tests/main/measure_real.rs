@@ -152,6 +152,24 @@ fn a_program_that_fails_is_quoted() {
 }
 
 #[test]
+fn a_measurement_without_a_run_leaves_an_earlier_result_as_it_was() {
+    let overspin = overspin();
+    let outputs = ["--json=r.json", "--csv=r.csv", "--seconds=s.csv", "--out=d", "--runs=1"];
+    // A program that works once, under one command.
+    let once = ["--", "sh", "-c", "test ! -e broken"];
+    let args = [&["measure", "command"][..], &outputs, &once].concat();
+    overspin.fine(&args);
+    let files = ["r.json", "r.csv", "s.csv", "d/runs.jsonl", "d/manifest.json"];
+    let good = files.map(|file| overspin.read(file));
+    overspin.write("broken", "");
+    let err = overspin.fails(&args, 3);
+    let said = "no run ended: nothing is written to `s.csv`, `r.json`, `r.csv`, `d`";
+    assert!(err.contains(said), "{err}");
+    assert_eq!(files.map(|file| overspin.read(file)), good);
+    assert_eq!(json(&good[0])["runs"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_time_limit_ends_a_build_within_seconds_though_it_wants_to_go_on() {
     if !Path::new("/usr/bin/make").exists() {
         return skip("there is no make");
