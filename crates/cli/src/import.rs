@@ -7,7 +7,7 @@ use crate::show::Outputs;
 use crate::world;
 use clap::{Args, ValueEnum};
 use overspin_lab::perf_lock::{self, Measurement};
-use overspin_lab::perf_sched::{self, Choice, Part, Recording, TraceFigures, Watch};
+use overspin_lab::perf_sched::{self, Choice, Part, Recording, Remedies, TraceFigures, Watch};
 use overspin_lab::rt_app::{self, Imported};
 use overspin_lab::runqlat;
 use overspin_runs::scenario_file;
@@ -99,6 +99,22 @@ enum Format {
     Runqlat,
 }
 
+impl Format {
+    /// What to do with a recording.
+    fn remedies(self) -> Remedies {
+        match self {
+            Self::PerfSched => Remedies::PERF_SCHED,
+            // perf writes the table to standard error, unless it is told otherwise.
+            Self::PerfLock => Remedies {
+                perf: "write its table, and give that: perf lock contention -i FILE > table.txt 2>&1",
+                ..Remedies::reads("give the table that `perf lock contention` prints")
+            },
+            Self::RtApp => Remedies::reads("give a file that `rt-app` runs, in JSON"),
+            Self::Runqlat => Remedies::reads("give the histogram that `runqlat 2 1` prints"),
+        }
+    }
+}
+
 impl ImportArgs {
     /// Refuses options of other formats.
     fn check(&self) -> Result<(), Failure> {
@@ -147,7 +163,7 @@ pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Verdict, Fail
     let outputs = Outputs::new(global, &[output])?;
     let bytes = scenario_file::read_bytes(&args.file)?;
     let name = args.file.display().to_string();
-    let text = perf_sched::text(&name, &bytes)?;
+    let text = perf_sched::text(&name, &bytes, args.format.remedies())?;
     match args.format {
         Format::RtApp => {
             let imported = rt_app::import(&name, &text)?;

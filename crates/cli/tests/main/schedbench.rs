@@ -198,12 +198,18 @@ fn recorded(name: &str) -> String {
 #[test]
 fn binary_recordings_name_the_command_that_converts_them() {
     let overspin = overspin();
-    for (bytes, command) in [
-        (&b"PERFILE2h\0\0\0"[..], "perf script --ns -i r.data"),
-        (b"\x17\x08\x44tracing7\0", "trace-cmd report -i r.data"),
+    let (perf, trace_cmd) = (&b"PERFILE2h\0\0\0"[..], &b"\x17\x08\x44tracing7\0"[..]);
+    for (format, bytes, command) in [
+        ("perf-sched", perf, "perf script --ns -i r.data"),
+        ("perf-sched", trace_cmd, "trace-cmd report -i r.data"),
+        // What these read, `perf script` does not write.
+        ("perf-lock", perf, "perf lock contention -i r.data"),
+        ("perf-lock", trace_cmd, "perf lock contention"),
+        ("runqlat", perf, "`runqlat 2 1` prints"),
+        ("rt-app", perf, "`rt-app` runs, in JSON"),
     ] {
         overspin.write("r.data", bytes);
-        let err = overspin.fails(&["import", "perf-sched", "r.data"], 2);
+        let err = overspin.fails(&["import", format, "r.data"], 2);
         assert!(err.contains("r.data:1:1: ") && err.contains(command), "{err}");
     }
 }

@@ -22,7 +22,7 @@ mod write;
 pub use choice::{Choice, numbers};
 pub use compare::{beside, measured};
 pub use figures::{Delays, TraceFigures, Watch};
-pub use source::text;
+pub use source::{Remedies, text};
 
 use crate::rt_app::Imported;
 use line::{EventKind, Line, Unreadable, WANTED};

@@ -2,17 +2,40 @@
 
 use overspin_located::LocatedError;
 
-/// Beginnings of files that are not text, what they are, and what to do.
-const BINARY: [(&[u8], &str, &str); 9] = [
-    (b"PERFILE2", "a recording of perf, in its own format", OF_PERF),
-    // The other byte order, and perf before 2.6.38.
-    (b"2ELIFREP", "a recording of perf, in its own format", OF_PERF),
-    (b"PERFFILE", "a recording of perf, in its own format", OF_PERF),
-    (
-        b"\x17\x08\x44tracing",
-        "a recording of trace-cmd, in its own format",
-        "write its text, and give that: trace-cmd report -i FILE > recorded.txt",
-    ),
+/// What to do with recordings, whose text only some formats read. FILE stands for the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Remedies {
+    /// With a recording of perf.
+    pub perf: &'static str,
+    /// With a recording of trace-cmd.
+    pub trace_cmd: &'static str,
+}
+
+impl Remedies {
+    /// Of this format.
+    pub const PERF_SCHED: Self = Self {
+        perf: "write its text, and give that: perf script --ns -i FILE > recorded.txt",
+        trace_cmd: "write its text, and give that: trace-cmd report -i FILE > recorded.txt",
+    };
+
+    /// Of a format that is no recording: what it reads.
+    #[must_use]
+    pub const fn reads(what: &'static str) -> Self {
+        Self { perf: what, trace_cmd: what }
+    }
+}
+
+const OF_PERF: &str = "a recording of perf, in its own format";
+const OF_TRACE_CMD: &str = "a recording of trace-cmd, in its own format";
+/// Beginnings of recordings, and what they are. The second is of the other byte order, the third of perf before 2.6.38.
+const RECORDINGS: [(&[u8], &str); 4] = [
+    (b"PERFILE2", OF_PERF),
+    (b"2ELIFREP", OF_PERF),
+    (b"PERFFILE", OF_PERF),
+    (b"\x17\x08\x44tracing", OF_TRACE_CMD),
+];
+/// Beginnings of other files that are not text, what they are, and what to do.
+const BINARY: [(&[u8], &str, &str); 5] = [
     (b"\x1f\x8b", "compressed", "write its text, and give that: gunzip -c FILE > recorded.txt"),
     (
         b"\x28\xb5\x2f\xfd",
@@ -23,17 +46,19 @@ const BINARY: [(&[u8], &str, &str); 9] = [
     (b"BZh", "compressed", "write its text, and give that: bzip2 -dc FILE > recorded.txt"),
     (b"\x7fELF", "a program", "give the text of a recording"),
 ];
-const OF_PERF: &str = "write its text, and give that: perf script --ns -i FILE > recorded.txt";
 
 /// The text of a file that messages call `path`. Bytes that are no UTF-8, which a task's name may have, are replaced.
 ///
 /// # Errors
 /// If it is not text.
-pub fn text(path: &str, bytes: &[u8]) -> Result<String, LocatedError> {
+pub fn text(path: &str, bytes: &[u8], remedies: Remedies) -> Result<String, LocatedError> {
     let error = |what: &str, help: &str| {
         let help = help.replace("FILE", path);
         Err(LocatedError::at(path, "", 0..0, "", format!("this file is {what}, not text"), help))
     };
+    if let Some((_, what)) = RECORDINGS.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        return error(what, if *what == OF_PERF { remedies.perf } else { remedies.trace_cmd });
+    }
     if let Some((_, what, help)) = BINARY.iter().find(|(magic, ..)| bytes.starts_with(magic)) {
         return error(what, help);
     }
@@ -54,10 +79,12 @@ mod tests {
             (b"\x17\x08\x44tracing7\0", "trace-cmd report -i a.data"),
             (b"\x1f\x8b\x08", "gunzip -c a.data"),
         ] {
-            let e = text("a.data", bytes).unwrap_err();
+            let e = text("a.data", bytes, Remedies::PERF_SCHED).unwrap_err();
             assert!(e.help.contains(command), "{e}");
         }
-        text("a", b"a\0b").unwrap_err();
-        assert_eq!(text("a", b"a\xffb").unwrap(), "a\u{fffd}b");
+        let of = Remedies::reads("give a table");
+        assert_eq!(text("a", b"PERFILE2h\0", of).unwrap_err().help, "give a table");
+        text("a", b"a\0b", of).unwrap_err();
+        assert_eq!(text("a", b"a\xffb", of).unwrap(), "a\u{fffd}b");
     }
 }
