@@ -161,8 +161,12 @@ pub(crate) fn import(args: &ImportArgs, global: &Global) -> Result<Verdict, Fail
     let writes = !recording.compare && args.format != Format::Runqlat;
     let output = args.output.as_ref().or(writes.then_some(&standard));
     let outputs = Outputs::new(global, &[output])?;
-    let bytes = scenario_file::read_bytes(&args.file)?;
     let name = args.file.display().to_string();
+    if args.file.is_dir() {
+        let remedy = "name a file of this format; `overspin import --help` lists the formats";
+        return Err(Failure::usage(format!("`{name}` is a directory"), remedy));
+    }
+    let bytes = scenario_file::read_bytes(&args.file)?;
     let text = perf_sched::text(&name, &bytes, args.format.remedies())?;
     match args.format {
         Format::RtApp => {

@@ -215,6 +215,38 @@ fn binary_recordings_name_the_command_that_converts_them() {
 }
 
 #[test]
+fn a_folder_an_empty_file_and_a_mark_of_utf_8() {
+    let overspin = overspin();
+    let err = overspin.fails(&["import", "perf-sched", "."], 2);
+    assert!(err.contains("`.` is a directory") && err.contains("name a file"), "{err}");
+    overspin.write("empty.txt", "");
+    let err = overspin.fails(&["import", "perf-sched", "empty.txt"], 2);
+    assert!(err.contains("this file is empty"), "{err}");
+    let recording = std::fs::read(recorded("perf-6.1-task-events.txt")).unwrap();
+    overspin.write("marked.txt", [b"\xef\xbb\xbf", &recording[..]].concat());
+    overspin.fine(&["import", "perf-sched", "marked.txt", "-o", "r.toml"]);
+}
+
+#[test]
+fn a_sweep_of_a_recording_has_its_elapsed_times() {
+    let overspin = overspin();
+    let recording = root().join("examples/hackbench.perf.txt");
+    overspin.fine(&["import", "perf-sched", recording.to_str().unwrap(), "-o", "h.toml"]);
+    let sweep = ["sweep", "h.toml", "-L", "host.scheduler=cfs,eevdf-6.18", "--no-report"];
+    let (out, _) = overspin.fine(&sweep);
+    assert!(out.contains("Elapsed") && !out.contains("best, 1000/s"), "{out}");
+    for scheduler in ["cfs", "eevdf-6.18"] {
+        let set = format!("host.scheduler={scheduler}");
+        overspin.fine(&["run", "h.toml", "--set", &set, "--json", "r.json"]);
+        let elapsed = json(&overspin.read("r.json"))["runs"][0]["elapsed"].as_f64().unwrap() / 1e9;
+        // The first table with this row is that of times.
+        let row = out.lines().map(str::trim).find_map(|line| line.strip_prefix(scheduler));
+        let shown: f64 = row.unwrap().trim().parse().unwrap();
+        assert!((shown / elapsed - 1.0).abs() < 0.01, "{scheduler}: {shown} {elapsed}\n{out}");
+    }
+}
+
+#[test]
 fn some_tasks_of_a_recording() {
     let overspin = overspin();
     let recording = recorded("perf-6.1-task-events.txt");

@@ -61,7 +61,7 @@ impl Choice {
         if !chosen.contains(&true) {
             let message =
                 "no task of this recording, and no process, has a number that was asked for";
-            return Err((message.into(), "`overspin import` without --pid lists all tasks".into()));
+            return Err((message.into(), format!("numbers of its tasks: {}", numbered(tasks))));
         }
         Ok(chosen)
     }
@@ -127,6 +127,16 @@ fn names(tasks: &Tasks) -> String {
     let shown: Vec<String> =
         all.iter().take(MOST_NAMED).map(|(name, _)| format!("`{name}`")).collect();
     let more = if all.len() > MOST_NAMED { ", ..." } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// The tasks with most CPU time, with their numbers.
+fn numbered(tasks: &Tasks) -> String {
+    let mut all: Vec<&Task> = tasks.all.iter().collect();
+    all.sort_by_key(|task| std::cmp::Reverse(task.ran));
+    let shown: Vec<String> =
+        all.iter().take(MOST_NAMED).map(|task| format!("{} (`{}`)", task.pid, task.name)).collect();
+    let more = if all.len() > MOST_NAMED { ", ... and others with less CPU time" } else { "" };
     format!("{}{more}", shown.join(", "))
 }
 

@@ -62,6 +62,13 @@ pub fn text(path: &str, bytes: &[u8], remedies: Remedies) -> Result<String, Loca
     if let Some((_, what, help)) = BINARY.iter().find(|(magic, ..)| bytes.starts_with(magic)) {
         return error(what, help);
     }
+    // Editors of Windows write the mark of UTF-8 first.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if bytes.trim_ascii().is_empty() {
+        let message = "this file is empty";
+        let help = "look whether the program that wrote it failed";
+        return Err(LocatedError::at(path, "", 0..0, "", message, help));
+    }
     if bytes.contains(&0) {
         return error("binary", "give the text of a recording");
     }
@@ -83,8 +90,12 @@ mod tests {
             assert!(e.help.contains(command), "{e}");
         }
         let of = Remedies::reads("give a table");
-        assert_eq!(text("a", b"PERFILE2h\0", of).unwrap_err().help, "give a table");
+        assert_eq!(text("a", b"PERFILE2h\0", of).unwrap_err().help.as_ref(), "give a table");
         text("a", b"a\0b", of).unwrap_err();
+        for empty in [&b""[..], b" \n\n", b"\xef\xbb\xbf\r\n"] {
+            assert_eq!(text("a", empty, of).unwrap_err().message.as_ref(), "this file is empty");
+        }
+        assert_eq!(text("a", b"\xef\xbb\xbfa", of).unwrap(), "a");
         assert_eq!(text("a", b"a\xffb", of).unwrap(), "a\u{fffd}b");
     }
 }

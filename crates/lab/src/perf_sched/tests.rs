@@ -240,7 +240,11 @@ fn tasks_are_chosen_by_name_or_number() {
             "no task of this recording is called `x`",
             "`a`",
         ),
-        (Choice { pids: vec![99], ..ALL }, "no task of this recording, and no process", "--pid"),
+        (
+            Choice { pids: vec![99], ..ALL },
+            "no task of this recording, and no process",
+            "10 (`a`), 11 (`b`), 12 (`c`)",
+        ),
         (Choice { groups: vec!["/a".into()], ..ALL }, "does not say in which", "--all-cgroups"),
     ] {
         let e = import("s.txt", SMALL, Part::default(), &choice).unwrap_err();
@@ -434,7 +438,7 @@ mod fuzz {
             changes in prop::collection::vec(change(), 1..6),
         ) {
             let bytes = changed(RECORDINGS.get(which).map_or(LOCKS, |(_, text)| text), &changes);
-            let all = text("r.txt", &bytes).and_then(|text| {
+            let all = text("r.txt", &bytes, Remedies::PERF_SCHED).and_then(|text| {
                 let lines = text.lines().count().max(1);
                 match import("r.txt", &text, Part::default(), &ALL) {
                     Err(e) => {

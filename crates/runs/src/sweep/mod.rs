@@ -73,6 +73,11 @@ impl Cell {
         self.ending().is_some_and(Ending::is_sound)
     }
 
+    /// Whether all its work was done before the limit.
+    fn is_finished(&self) -> bool {
+        matches!(self.ending(), Some(Ending::Finished))
+    }
+
     /// Whether it was stopped from outside.
     fn was_stopped(&self) -> bool {
         matches!(self.ending(), Some(Ending::Stopped { .. }))

@@ -57,6 +57,8 @@ const OTHERS: [Shown; 3] = [
     },
 ];
 
+const ELAPSED: &str = "The time until all work was done, in milliseconds: no lock was acquired that could be counted.";
+
 const UNSTEADY: &str = "~: NOT STEADY. The two halves of a run differ by more than a fifth, so that the rate depends on the \
                         length of the run: make `limit` longer.";
 
@@ -92,6 +94,20 @@ impl<'a> Entry<'a> {
     /// The value, or its mean over seeds.
     fn value(&self, shown: &Shown) -> f64 {
         self.spreads[shown.of].as_ref().map_or(0.0, |s| s.summary.mean)
+    }
+
+    /// How long its work took in milliseconds, with half the interval of a mean; "limit" if some run did not end before.
+    fn elapsed(&self) -> String {
+        let cells = &self.point.cells;
+        if !cells.iter().all(Cell::is_finished) {
+            return "limit".into();
+        }
+        let seeds: Vec<u64> = cells.iter().filter_map(|c| c.run.seed).collect();
+        let times: Vec<f64> =
+            cells.iter().filter_map(|c| c.run.elapsed).map(|e| e.seconds() * 1e3).collect();
+        let Some(spread) = Spread::of(&seeds, &times) else { return "-".into() };
+        let half = spread.interval.map(|i| format!("±{}", three_digits((i.high - i.low) / 2.0)));
+        three_digits(spread.summary.mean) + &half.unwrap_or_default()
     }
 
     /// The value times `scale`, with half the interval of a mean, and a mark if the seeds fall into two
@@ -137,10 +153,19 @@ pub fn report(outcome: &Outcome) -> Vec<Block> {
         0.0 => "-".to_owned(),
         most => entry.show(&SHOWN_THROUGHPUT, 100.0 / most),
     };
-    let mut throughput = grid(outcome, &entries, (rows, columns), &relative);
-    let line = best.iter().map(|b| format!("{:.0}", b * SHOWN_THROUGHPUT.scale));
-    throughput.rows.push(std::iter::once("best, 1000/s".to_owned()).chain(line).collect());
-    let mut measures = vec![(&SHOWN_THROUGHPUT, throughput)];
+    let mut measures = Vec::new();
+    let is_finished = |e: &Entry<'_>| e.point.cells.iter().any(Cell::is_finished);
+    if best.iter().all(|b| *b == 0.0) && entries.iter().any(is_finished) {
+        blocks.push(Block::Heading("Elapsed".into()));
+        blocks.push(Block::Text(ELAPSED.into()));
+        let show = |_: usize, entry: &Entry<'_>| entry.elapsed();
+        blocks.push(Block::Grid(grid(outcome, &entries, (rows, columns), &show)));
+    } else {
+        let mut throughput = grid(outcome, &entries, (rows, columns), &relative);
+        let line = best.iter().map(|b| format!("{:.0}", b * SHOWN_THROUGHPUT.scale));
+        throughput.rows.push(std::iter::once("best, 1000/s".to_owned()).chain(line).collect());
+        measures.push((&SHOWN_THROUGHPUT, throughput));
+    }
     for shown in &OTHERS {
         let show = |c: usize, entry: &Entry<'_>| {
             let collapsed = entry.value(&SHOWN_THROUGHPUT) < COLLAPSED * best[c];
