@@ -67,22 +67,35 @@ mod builtin {
     pub(crate) static BUILTIN: &[crate::registry::SchedulerInfo] = &[];
 }
 
+macro_rules! names {
+    ($($visible:tt)*) => {
+        $($visible)* use {
+            affinity::{Affinity, AffinityMask},
+            cpuset::CpuSet,
+            error::SchedError,
+            ids::{Action, DomainId, PcpuId, PoolId, TimerId, VcpuId},
+            machine::{Machine, RunState, RunTimes},
+            nearest::{nearest, suggestion},
+            params::{ParamInfo, ParamKind, ParamValue, Params},
+            registry::{MakeScheduler, SchedulerInfo, Schedulers, find, make, schedulers},
+            scheduler::{Context, Decision, Detail, DomainParams, Opaque, Scheduler, Whose},
+            topology::Topology,
+        };
+    };
+}
+
+#[cfg(feature = "vcpus")]
+names!(pub);
+// For modules of this crate, which may be there without the feature.
+#[cfg(not(feature = "vcpus"))]
+names!();
+
 pub use linux::{Cfs2008Queues, TaskQueues};
 pub use time::Nanos;
 #[cfg(feature = "vcpus")]
 pub use {
-    affinity::{Affinity, AffinityMask},
-    cpuset::CpuSet,
     credit::Credit,
     credit2::Credit2,
-    error::SchedError,
     hypervisor::{Change, Hypervisor, Switch},
-    ids::{Action, DomainId, PcpuId, PoolId, TimerId, VcpuId},
-    machine::{Machine, RunState, RunTimes},
-    nearest::{nearest, suggestion},
-    params::{ParamInfo, ParamKind, ParamValue, Params},
     pools::Pools,
-    registry::{MakeScheduler, SchedulerInfo, Schedulers, find, make, schedulers},
-    scheduler::{Context, Decision, Detail, DomainParams, Opaque, Scheduler, Whose},
-    topology::Topology,
 };
