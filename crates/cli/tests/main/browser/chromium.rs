@@ -58,6 +58,8 @@ impl Chromium {
                 "--window-size=1280,900",
                 &profile,
             ])
+            // It is killed at the end, and would leave a folder there.
+            .env("TMPDIR", dir.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
