@@ -215,11 +215,12 @@ impl Measuring<'_> {
 
     /// Keeps the last run, whose number is this.
     fn keep(&self, so_far: &Measured, number: usize, directory: &mut Claim) -> Result<(), Failed> {
-        let record = real::of_last(so_far, number, self.of);
-        let kept = directory.keep(record, show::made);
+        // The raw output comes first: a kill in between leaves output that the next command overwrites, and never a run
+        // that lacks its output.
         if let Some(run) = so_far.runs.last() {
             keep_raw(run, number, directory.dir());
         }
+        let kept = directory.keep(real::of_last(so_far, number, self.of), show::made);
         kept.map_err(|e| Failed::Needs { cause: e.to_string(), remedy: e.remedy().into() })
     }
 }
