@@ -32,7 +32,7 @@ pub(crate) struct Global {
 }
 
 /// Output files for measurements.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RecordArgs {
     /// Write the record, with all measurements, as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]

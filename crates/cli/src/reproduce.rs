@@ -27,6 +27,9 @@ pub(crate) struct ReproduceArgs {
     /// Name of an experiment (`overspin list experiments`), or a changed copy of its .toml file; without it,
     /// all experiments run, with a table at the end
     experiment: Option<String>,
+    /// Where it runs: sim, or linux for 2008-spinlocks in guests of this machine (docs/linux.md)
+    #[arg(long, value_name = "NAME", default_value = "sim", value_parser = ["sim", "linux"])]
+    world: String,
     /// Run at the published length instead of the experiment's scale
     #[arg(long)]
     full: bool,
@@ -60,6 +63,9 @@ pub(crate) struct ReproduceArgs {
 
 pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict, Failure> {
     let named = args.experiment.as_deref().map(find).transpose()?;
+    if args.world == "linux" {
+        return in_guests(named.as_ref(), args, global);
+    }
     let wanted = &args.record;
     let all = [
         wanted.json.as_ref(),
@@ -103,6 +109,30 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
     outputs.report(&reports::reproduction_answer_first(&result, args.verbose))?;
     outputs.print(&page)?;
     Ok(verdict(result.verdict(), args.strict))
+}
+
+/// Runs an experiment in guests of this machine.
+fn in_guests(
+    named: Option<&Experiment>,
+    args: &ReproduceArgs,
+    global: &Global,
+) -> Result<Verdict, Failure> {
+    let of_simulator = [
+        ("--full", args.full),
+        ("--markdown", args.markdown.is_some()),
+        ("--svg", args.svg.is_some()),
+        ("--curves", args.curves.is_some()),
+        ("--strict", args.strict),
+    ];
+    if let Some((name, _)) = of_simulator.iter().find(|(_, is_there)| *is_there) {
+        let cause = format!("{name} is for simulated experiments");
+        return Err(Failure::usage(cause, "leave it out, or --world linux"));
+    }
+    let Some(experiment) = named else {
+        let remedy = "overspin reproduce 2008-spinlocks --world linux";
+        return Err(Failure::usage("--world linux needs the name of an experiment", remedy));
+    };
+    crate::linux::published::reproduce(experiment, args.seeds, args.record.clone(), global)
 }
 
 /// Runs all experiments, and prints each as it ends. The quickest comes first: so there is soon something to read.

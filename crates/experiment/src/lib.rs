@@ -36,9 +36,10 @@ pub use registry::{
     schedbench_machine, text,
 };
 
-use overspin_claims::Vocabulary;
+use overspin_claims::{Samples, Vocabulary};
 use overspin_located::LocatedError;
 use overspin_report::Panel;
+use overspin_runs::record::Record;
 use overspin_runs::scenario_file::tree::Document;
 use panels::of_figures;
 use std::fmt::Debug;
@@ -125,6 +126,16 @@ pub fn reproduce(
         samples: result.samples.rows,
         details: result.details,
     })
+}
+
+/// What was published, held against a record of the same benchmark in another world: places and metrics have the names of the
+/// experiment's own.
+#[must_use]
+pub fn against(experiment: &Experiment, record: &Record) -> (Vec<Compared>, Vec<Judged>) {
+    let seeds = record.runs.iter().map(|_| None).collect();
+    let samples = Samples { rows: record.samples.clone(), seeds };
+    let Head { figures, claims, .. } = &experiment.head;
+    (figure::compared(figures, &samples), claim::judged(claims, &samples))
 }
 
 #[cfg(test)]

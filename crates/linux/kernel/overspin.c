@@ -12,7 +12,9 @@
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <asm/apic.h>
 #include <asm/cmdline.h>
+#include <asm/nmi.h>
 #include <asm/paravirt.h>
 #include <asm/setup.h>
 
@@ -60,10 +62,16 @@ bool overspin_irqs_were_on(unsigned long flags)
 	return !arch_irqs_disabled_flags(flags);
 }
 
-/* Waiters sleep where the kernel's own paravirtual lock would: under KVM and Xen, from the moment at which they are set up. */
+/*
+ * How waiters sleep. Under KVM and Xen as those of the kernel's own paravirtual lock, from the moment at which that is set up.
+ * Elsewhere by HLT, which an NMI ends even with interrupts off, from the end of the boot: all CPUs are there, and nobody else
+ * sends NMIs.
+ */
+static bool overspin_nmi __read_mostly;
+
 bool overspin_can_block(void)
 {
-	return (void *)pv_ops.lock.wait != (void *)paravirt_nop;
+	return overspin_nmi || (void *)pv_ops.lock.wait != (void *)paravirt_nop;
 }
 
 bool overspin_preempted(u32 cpu)
@@ -76,16 +84,49 @@ u64 overspin_clock(void)
 	return sched_clock();
 }
 
-/* Returns at once if the latch is set, or while this CPU cannot be woken yet. */
-void overspin_sleep(u8 *latch)
+extern const u8 overspin_window[], overspin_window_end[];
+
+/*
+ * Returns at once if the latch is set, or while this CPU cannot be woken yet. An NMI between the look at the latch and HLT
+ * would be lost: overspin_woken skips HLT then.
+ */
+noinline void overspin_sleep(u8 *latch)
 {
-	pv_wait(latch, 0);
+	if (!overspin_nmi) {
+		pv_wait(latch, 0);
+		return;
+	}
+	asm volatile("overspin_window:\n\t"
+		     "cmpb $0, (%0)\n\t"
+		     "jne overspin_window_end\n\t"
+		     "hlt\n"
+		     "overspin_window_end:"
+		     : : "r" (latch) : "memory", "cc");
+}
+
+static int overspin_woken(unsigned int type, struct pt_regs *regs)
+{
+	if (regs->ip >= (unsigned long)overspin_window && regs->ip < (unsigned long)overspin_window_end)
+		regs->ip = (unsigned long)overspin_window_end;
+	return NMI_HANDLED;
 }
 
 void overspin_wake(u32 cpu)
 {
-	pv_kick(cpu);
+	if (overspin_nmi)
+		apic->send_IPI(cpu, NMI_VECTOR);
+	else
+		pv_kick(cpu);
 }
+
+static int __init overspin_wakes(void)
+{
+	if (overspin_chosen && !overspin_can_block() &&
+	    !register_nmi_handler(NMI_LOCAL, overspin_woken, 0, "overspin"))
+		overspin_nmi = true;
+	return 0;
+}
+late_initcall(overspin_wakes);
 
 static u32 __init number(const char *option)
 {

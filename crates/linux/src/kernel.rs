@@ -21,7 +21,8 @@ const INSERTED: [(&str, &str, &str); 3] = [
     ),
     (
         "init/main.c",
-        "\tsmp_prepare_boot_cpu();\t/* arch-specific boot-cpu hooks */",
+        // From here on vector registers may be used, with which records are made, and still one CPU runs.
+        "\tarch_cpu_finalize_init();",
         "\toverspin_boot();",
     ),
 ];
@@ -60,6 +61,18 @@ pub fn build(tree: &Path, object: &Path, guard: Guard<'_>) -> Result<PathBuf, Li
     Ok(tree.join("vmlinux"))
 }
 
+/// Makes a copy of a changed source what it was, as far as the kernel's own files go.
+pub(crate) fn take_back(copy: &Path) -> Result<(), LinuxError> {
+    for (name, _, inserted) in INSERTED {
+        let path = copy.join(name);
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let kept: String =
+            text.lines().filter(|line| *line != inserted).map(|line| format!("{line}\n")).collect();
+        put(&path, kept.as_bytes())?;
+    }
+    Ok(())
+}
+
 /// Writes a file if it is not there with this content: make looks at the time of each. Returns whether it did.
 fn put(path: &Path, content: &[u8]) -> Result<bool, LinuxError> {
     if fs::read(path).is_ok_and(|found| found == content) {
@@ -74,25 +87,30 @@ fn put(path: &Path, content: &[u8]) -> Result<bool, LinuxError> {
 /// # Errors
 /// The first file that lacks the line behind which something is inserted.
 pub(crate) fn fits(tree: &Path) -> Result<(), LinuxError> {
-    INSERTED.iter().try_for_each(|(name, line, _)| place(&tree.join(name), line).map(|_| ()))
+    INSERTED.iter().try_for_each(|(name, line, _)| with_line(&tree.join(name), line).map(|_| ()))
 }
 
-/// The text of a file, and where it goes on behind this line.
-fn place(path: &Path, line: &'static str) -> Result<(String, usize), LinuxError> {
+/// The text of a file that has this line.
+fn with_line(path: &Path, line: &'static str) -> Result<String, LinuxError> {
     let missing = || LinuxError::Source { file: path.display().to_string(), line: line.trim() };
     let text = fs::read_to_string(path).map_err(|_| missing())?;
-    let at = text.find(&format!("{line}\n")).ok_or_else(missing)?;
-    Ok((text, at + line.len() + 1))
+    text.lines().find(|found| *found == line).ok_or_else(missing)?;
+    Ok(text)
 }
 
-/// Inserts a line behind another one, unless it is there.
+/// Inserts a line behind another one, and nowhere else: an earlier version may have had it at another place.
 fn insert(path: &Path, line: &'static str, inserted: &str) -> Result<(), LinuxError> {
-    let (text, at) = place(path, line)?;
-    if text.lines().any(|found| found == inserted) {
-        return Ok(());
+    let text = with_line(path, line)?;
+    let mut changed = String::with_capacity(text.len() + inserted.len() + 1);
+    for found in text.lines().filter(|found| *found != inserted) {
+        changed += found;
+        changed.push('\n');
+        if found == line {
+            changed += inserted;
+            changed.push('\n');
+        }
     }
-    let (before, after) = text.split_at(at);
-    put(path, format!("{before}{inserted}\n{after}").as_bytes()).map(|_| ())
+    put(path, changed.as_bytes()).map(|_| ())
 }
 
 #[cfg(test)]
@@ -111,6 +129,10 @@ mod tests {
         let error = insert(&path, "obj-y += z", "obj-y += w").unwrap_err();
         assert!(error.to_string().contains("Makefile: there is no line `obj-y += z`"), "{error}");
         assert!(error.remedy().contains("6.1"));
+        // An earlier version had it elsewhere.
+        fs::write(&path, "obj-y += y\na\nobj-y += x\nb\n").unwrap();
+        insert(&path, "obj-y += x", "obj-y += y").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a\nobj-y += x\nobj-y += y\nb\n");
     }
 
     #[test]

@@ -5,19 +5,38 @@
 //! | [`object`] | the locks as an object file: `locks/`, compiled without the standard library |
 //! | [`source`] | the kernel's source: the distribution's package, or a folder |
 //! | [`kernel`] | what is changed in the source, how it is configured and compiled |
-//! | [`machine`] | a machine of QEMU that boots a kernel and prints what its console says |
+//! | [`init`] | the first process of guests, `guest/`, in an initial file system |
+//! | [`image`] | the disk of guests: a compiler, and a tree to build |
+//! | [`machine`] | a machine of QEMU that boots a kernel |
+//! | [`guest`] | a machine with our first process, which does what it is asked for |
+//! | [`benchmark`] | benchmarks inside guests |
+//! | [`talk`] | what host and guest say to each other |
+//! | [`needs`] | what a machine must have |
 //! | [`torture`] | the kernel's own judge of its locks, `locktorture` |
 //! | `kernel/` | the kernel's side in C, under the licence of the kernel (GPL-2.0) |
 #![forbid(unsafe_code)]
 
+pub mod benchmark;
+pub mod guest;
+pub mod image;
+pub mod init;
+mod initramfs;
 pub mod kernel;
 pub mod machine;
+pub mod needs;
 pub mod object;
 mod program;
 pub mod source;
+pub mod talk;
 pub mod torture;
 
+pub use initramfs::Initramfs;
 pub use program::{Guard, LinuxError, cache};
+
+/// The kernel's own lock, as the kernel chooses it: a queue that knows of vCPUs under KVM and Xen, test and set in emulation.
+pub const STOCK: &str = "stock";
+/// The kernel's own queue, which serves in order: its parameter `nopvspin`.
+pub const STOCK_FAIR: &str = "stock-fair";
 
 /// Names of the locks that fit a kernel's word of 4 bytes, in the order of `locks/src/lib.rs`.
 pub const LOCKS: [&str; 13] = [

@@ -1,14 +1,16 @@
 //! A machine of QEMU that boots a kernel.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::program::{failed, last_lines};
+use crate::talk::PORT;
 use crate::{Guard, LinuxError};
 
 /// How often to look whether to stop.
@@ -36,34 +38,90 @@ pub struct Machine {
     pub parameters: String,
     /// Number of vCPUs.
     pub vcpus: u32,
+    /// CPUs of the host on which the vCPUs run, as `taskset -c` reads them; none: all.
+    pub cpus: Option<String>,
     /// Memory in MiB.
     pub memory: u32,
     /// What runs it.
     pub accelerator: Accelerator,
 }
 
+/// What a guest with our first process has besides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Devices<'a> {
+    /// Its initial file system.
+    pub(crate) init: &'a Path,
+    /// A disk, which it only reads.
+    pub(crate) disk: Option<&'a Path>,
+    /// The socket behind its virtio port.
+    pub(crate) port: &'a Path,
+}
+
 impl Machine {
-    fn command(&self) -> Command {
-        let mut qemu = Command::new("qemu-system-x86_64");
+    fn command(&self, devices: Option<&Devices<'_>>) -> Command {
+        const QEMU: &str = "qemu-system-x86_64";
+        let mut qemu = match &self.cpus {
+            None => Command::new(QEMU),
+            Some(cpus) => {
+                let mut taskset = Command::new("taskset");
+                taskset.args(["-c", cpus, QEMU]);
+                taskset
+            }
+        };
         match self.accelerator {
             Accelerator::Kvm => qemu.args(["-accel", "kvm", "-cpu", "host"]),
             Accelerator::Emulation => qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max"]),
         };
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
+            // Threads are named for their vCPUs.
+            .args(["-name", "overspin,debug-threads=on"])
             .args(["-smp", &self.vcpus.to_string(), "-m", &self.memory.to_string()])
             .args(["-monitor", "none", "-serial", "stdio"])
             .arg("-kernel")
             .arg(&self.kernel)
-            .args(["-append", &format!("{PARAMETERS} {}", self.parameters)])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+            .args(["-append", &format!("{PARAMETERS} {}", self.parameters)]);
+        if let Some(devices) = devices {
+            qemu.arg("-initrd").arg(devices.init);
+            qemu.args(["-device", "virtio-serial-pci", "-chardev"])
+                .arg(format!("socket,id=port,path={}", escaped(devices.port)))
+                .args(["-device", &format!("virtserialport,chardev=port,name={PORT}")]);
+            if let Some(disk) = devices.disk {
+                qemu.arg("-drive")
+                    .arg(format!("if=none,id=disk,format=raw,readonly=on,file={}", escaped(disk)))
+                    .args(["-device", "virtio-blk-pci,drive=disk"]);
+            }
+        }
+        qemu.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         qemu
     }
 
+    /// Starts it. `guard` sees the command before it is started, and may add what ends QEMU if this process is killed.
+    ///
+    /// # Errors
+    /// If QEMU cannot be started.
+    pub(crate) fn start(
+        &self,
+        devices: Option<&Devices<'_>>,
+        guard: Guard<'_>,
+    ) -> Result<Running, LinuxError> {
+        let mut command = self.command(devices);
+        guard(&mut command).map_err(|said| failed(&command, said))?;
+        let mut child = command.spawn().map_err(|e| failed(&command, e.to_string()))?;
+        let console = Arc::new(Mutex::new(String::new()));
+        let (to, lines) = channel();
+        // Lines are only heard by `run`.
+        let to = devices.is_none().then_some(to);
+        if let Some(errors) = child.stderr.take() {
+            keep(errors, Arc::clone(&console), None);
+        }
+        if let Some(output) = child.stdout.take() {
+            keep(output, Arc::clone(&console), to);
+        }
+        Ok(Running { qemu: Mutex::new(child), console, lines })
+    }
+
     /// Boots the machine, and calls `hear` with each line of its console until that returns false, the machine ends, `limit` has
-    /// passed, or `stop` says so. Returns the whole console. `guard` sees the command before it is started, and may add what ends
-    /// QEMU if this process is killed.
+    /// passed, or `stop` says so. Returns the whole console. `guard` is as for [`Guest::boot`](crate::guest::Guest::boot).
     ///
     /// # Errors
     /// If QEMU cannot be started.
@@ -74,46 +132,91 @@ impl Machine {
         hear: &mut dyn FnMut(&str) -> bool,
         stop: &dyn Fn() -> bool,
     ) -> Result<String, LinuxError> {
-        let mut command = self.command();
-        guard(&mut command).map_err(|said| failed(&command, said))?;
-        let child = command.spawn().map_err(|e| failed(&command, e.to_string()))?;
-        let mut qemu = Qemu(child);
-        let (to, heard) = channel();
-        if let Some(output) = qemu.0.stdout.take() {
-            thread::spawn(move || {
-                for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-                    if to.send(String::from_utf8_lossy(&line).trim_end().to_owned()).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        let mut console = String::new();
+        let running = self.start(None, guard)?;
         let begun = Instant::now();
         while begun.elapsed() < limit && !stop() {
-            match heard.recv_timeout(LOOK) {
-                Ok(line) => {
-                    console += &line;
-                    console.push('\n');
-                    if !hear(&line) {
-                        break;
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+            match running.lines.recv_timeout(LOOK) {
+                Ok(line) if !hear(&line) => break,
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        Ok(console)
+        Ok(running.console())
     }
 }
 
-/// QEMU, which ends when this is dropped.
-struct Qemu(Child);
+/// A path in an option of QEMU, where a comma ends a value.
+fn escaped(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
 
-impl Drop for Qemu {
+/// Reads lines on a thread of its own, keeps them, and hands them on.
+fn keep(from: impl Read + Send + 'static, console: Arc<Mutex<String>>, to: Option<Sender<String>>) {
+    /// A guest that prints without end must not fill the memory.
+    const KEPT: usize = 1 << 20;
+    thread::spawn(move || {
+        for line in BufReader::new(from).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            {
+                let mut console = console.lock().unwrap_or_else(PoisonError::into_inner);
+                if console.len() + line.len() > KEPT {
+                    console.clear();
+                }
+                *console += &line;
+                console.push('\n');
+            }
+            if let Some(to) = &to {
+                // Whoever asked may be gone; the console is kept all the same.
+                let _ = to.send(line);
+            }
+        }
+    });
+}
+
+/// A machine that runs. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Running {
+    qemu: Mutex<Child>,
+    console: Arc<Mutex<String>>,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.child().id()
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        matches!(self.child().try_wait(), Ok(None))
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.qemu.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its console so far.
+    pub(crate) fn console(&self) -> String {
+        self.console.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The line in which its kernel says that it panics.
+    pub(crate) fn panic(&self) -> Option<String> {
+        self.console().lines().find(|line| line.contains("Kernel panic")).map(str::to_owned)
+    }
+
+    /// An error that shows the end of the console.
+    pub(crate) fn said(&self, what: &str) -> LinuxError {
+        // Its last lines may still be on their way.
+        thread::sleep(LOOK);
+        LinuxError::Console { what: what.into(), console: last_lines(&self.console()) }
+    }
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let mut child = self.child();
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 
@@ -134,6 +237,7 @@ pub fn accelerator(
         kernel: kernel.to_owned(),
         parameters: "locktorture.torture_type=none rcutorture.torture_type=none".into(),
         vcpus: 1,
+        cpus: None,
         memory: 256,
         accelerator: Accelerator::Kvm,
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::LinuxError;
-use crate::program::{file, output};
+use crate::program::{cargo, file, output};
 
 /// Where the crate of the locks is.
 const LOCKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/locks");
@@ -30,16 +30,7 @@ const AT_BOOT: [&str; 3] = ["overspin_choose", "keep", "new"];
 /// # Errors
 /// If cargo, `ar`, `ld`, `nm`, `objdump` or `readelf` is missing or fails; if the code has what a kernel must not have.
 pub fn compile(folder: &Path) -> Result<PathBuf, LinuxError> {
-    if !Path::new(LOCKS).is_dir() {
-        return Err(LinuxError::NoTree(LOCKS));
-    }
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--release", "--locked", "--quiet", "--manifest-path"]);
-    cargo.arg(Path::new(LOCKS).join("Cargo.toml")).arg("--target-dir").arg(folder);
-    for of_host in ["CARGO_BUILD_TARGET", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
-        cargo.env_remove(of_host);
-    }
-    output(cargo.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f")))?;
+    output(cargo(Path::new(LOCKS), folder)?.env("CARGO_ENCODED_RUSTFLAGS", FLAGS.join("\x1f")))?;
     let library = folder.join(LIBRARY);
     let members = output(Command::new("ar").arg("t").arg(&library))?;
     let member = members.lines().find(|name| name.starts_with(MEMBER)).ok_or_else(|| {

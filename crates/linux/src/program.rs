@@ -19,6 +19,32 @@ pub enum LinuxError {
         /// The end of its output, or why it could not be started.
         said: String,
     },
+    /// Programs are missing.
+    #[error("there is no `{programs}`")]
+    Missing {
+        /// Their names.
+        programs: String,
+        /// Their packages.
+        packages: String,
+    },
+    /// There is too little memory.
+    #[error("guests of {mib} MiB do not fit: {there} MiB of this machine's memory can be had")]
+    Memory {
+        /// What guests need.
+        mib: u32,
+        /// What there is.
+        there: u64,
+    },
+    /// There is too little space.
+    #[error("{folder} has {free} MiB of space, and a kernel takes {needed}")]
+    Space {
+        /// Where.
+        folder: String,
+        /// What a kernel takes, in MiB.
+        needed: u64,
+        /// What there is, in MiB.
+        free: u64,
+    },
     /// A file cannot be read or written.
     #[error("{path}: {cause}")]
     File {
@@ -39,9 +65,12 @@ pub enum LinuxError {
     /// The object file has something that a kernel must not have.
     #[error("the locks cannot be part of a kernel: {0}")]
     Object(String),
-    /// The sources of the locks are gone.
-    #[error("the sources of the locks are not in {0}, where this program was built")]
-    NoTree(&'static str),
+    /// The sources of the locks, or of the guests' first process, are gone.
+    #[error("the sources are not in {0}, where this program was built")]
+    NoTree(String),
+    /// The guest cannot do what it was asked for.
+    #[error("in the guest: {0}")]
+    Guest(String),
     /// There is no place for kernels.
     #[error("there is no folder for cached files: neither XDG_CACHE_HOME nor HOME is set")]
     NoCache,
@@ -70,12 +99,16 @@ impl LinuxError {
                 "as root, apt-get install make gcc flex bison bc libelf-dev libssl-dev".into()
             }
             Self::Program { .. } => "see what it says".into(),
+            Self::Missing { packages, .. } => format!("as root, apt-get install {packages}"),
+            Self::Memory { .. } => "give a guest less: --memory MIB".into(),
+            Self::Space { .. } => "free some, or set XDG_CACHE_HOME to another folder".into(),
             Self::File { .. } => {
                 "a kernel takes 3 GB: free some space, or set XDG_CACHE_HOME to another folder".into()
             }
             Self::Source { .. } => "give the source of Linux 6.1: docs/linux.md says what is changed".into(),
             Self::Object(_) => "a newer compiler may do it otherwise: use the one of rust-toolchain or CONTRIBUTING".into(),
             Self::NoTree(_) => "build overspin from its sources, and keep them: cargo run --release -- linux build".into(),
+            Self::Guest(_) => "see what it says: a guest has only what its disk has".into(),
             Self::NoCache => "set XDG_CACHE_HOME to a folder that takes 3 GB".into(),
             Self::Console { .. } => "run it again, and look at the whole console".into(),
         }
@@ -115,6 +148,20 @@ pub(crate) fn output(command: &mut Command) -> Result<String, LinuxError> {
         return Ok(text(&output.stdout));
     }
     Err(failed(command, format!("{}; {}", output.status, last_lines(&text(&output.stderr)))))
+}
+
+/// Cargo, to compile the crate in `source`, which is no member of the workspace, into `folder`.
+pub(crate) fn cargo(source: &Path, folder: &Path) -> Result<Command, LinuxError> {
+    if !source.is_dir() {
+        return Err(LinuxError::NoTree(source.display().to_string()));
+    }
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--release", "--locked", "--quiet", "--manifest-path"]);
+    cargo.arg(source.join("Cargo.toml")).arg("--target-dir").arg(folder);
+    for of_host in ["CARGO_BUILD_TARGET", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
+        cargo.env_remove(of_host);
+    }
+    Ok(cargo)
 }
 
 pub(crate) fn failed(command: &Command, said: String) -> LinuxError {

@@ -61,7 +61,8 @@ impl Steps {
         Self(Some(Rc::new(hear)))
     }
 
-    pub(crate) fn tell(&self, step: &str) {
+    /// Tells a step, in a few words.
+    pub fn tell(&self, step: &str) {
         if let Some(hear) = &self.0 {
             hear(step);
         }
@@ -97,13 +98,13 @@ pub struct Outcome {
 impl Outcome {
     /// Adds a number of the whole place.
     #[must_use]
-    pub(crate) fn with(self, metric: &'static Metric, value: f64) -> Self {
+    pub fn with(self, metric: &'static Metric, value: f64) -> Self {
         self.with_part(String::new(), metric, value)
     }
 
     /// Adds a number of a part of the place.
     #[must_use]
-    pub(crate) fn with_part(mut self, part: String, metric: &'static Metric, value: f64) -> Self {
+    pub fn with_part(mut self, part: String, metric: &'static Metric, value: f64) -> Self {
         self.figures.push(Figure { part, metric, value });
         self
     }

@@ -28,11 +28,13 @@ pub enum Failed {
 }
 
 impl Failed {
-    pub(crate) fn usage(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+    /// A request that makes no sense, and the remedy.
+    pub fn usage(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Usage { cause: cause.into(), remedy: remedy.into() }
     }
 
-    pub(crate) fn needs(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+    /// Something that the machine lacks, and the remedy.
+    pub fn needs(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Needs { cause: cause.into(), remedy: remedy.into() }
     }
 

@@ -31,7 +31,8 @@ pub static SLEEPS: Metric = Metric::new("sleeps", "", "voluntary switches");
 pub static METRICS: [&Metric; 6] = [&ELAPSED, &USER, &SYSTEM, &CPU, &SWITCHES, &SLEEPS];
 
 /// Adds these figures.
-pub(crate) fn with_usage(outcome: Outcome, usage: &Usage) -> Outcome {
+#[must_use]
+pub fn with_usage(outcome: Outcome, usage: &Usage) -> Outcome {
     outcome
         .with(&ELAPSED, usage.elapsed_s)
         .with(&USER, usage.user_s)

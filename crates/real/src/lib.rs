@@ -33,7 +33,7 @@ pub mod seconds;
 mod source;
 
 pub use benchmark::{
-    Benchmark, Earlier, Figure, Hears, Measured, Plan, Progress, Run, Steps, measure,
+    Benchmark, Earlier, Figure, Hears, Measured, Outcome, Plan, Progress, Run, Steps, measure,
 };
 pub use failed::Failed;
 pub use source::SourceOf;

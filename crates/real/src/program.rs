@@ -321,7 +321,8 @@ pub(crate) fn run(
 }
 
 /// Bytes that are free for us on the disk of a folder; `None` if the system does not tell.
-pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
+#[must_use]
+pub fn free_bytes(path: &Path) -> Option<u64> {
     use std::os::unix::ffi::OsStrExt;
     let path = std::ffi::CString::new(path.as_os_str().as_bytes()).ok()?;
     // SAFETY: all zeros is a valid value.

@@ -6,10 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod emulated;
-mod initramfs;
 mod kernel_image;
 mod pauses;
 mod worker;
 
-pub use initramfs::Initramfs;
 pub use worker::{NoWorker, module_of, program, worker_initramfs};

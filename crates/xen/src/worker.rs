@@ -1,6 +1,6 @@
 //! What guests boot.
 
-use crate::Initramfs;
+use overspin_linux::Initramfs;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
 //! `overspin measure`: real benchmarks, and what interrupts threads.
 
-mod benchmarks;
+pub(crate) mod benchmarks;
 mod noise;
-mod real;
+pub(crate) mod real;
 
 use crate::args::Global;
 use crate::failure::{Failure, Verdict};

@@ -15,6 +15,7 @@ use overspin_real::preload::{Locks, NONE};
 use overspin_real::{Benchmark, Earlier, Failed, Hears, Measured, Plan, Progress, Run, Steps};
 use overspin_record::output::Output;
 use overspin_record::results::Claim;
+use overspin_report::Block;
 use overspin_runs::record::{Record, RunSeconds};
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -84,7 +85,7 @@ pub(super) fn locks(args: &LockArgs) -> Result<Locks, Failure> {
     Ok(Locks { names, library })
 }
 
-fn failure(failed: &Failed) -> Failure {
+pub(crate) fn failure(failed: &Failed) -> Failure {
     match failed {
         Failed::Usage { .. } => Failure::usage(failed.to_string(), failed.remedy()),
         Failed::Needs { .. } | Failed::Stopped => {
@@ -93,12 +94,22 @@ fn failure(failed: &Failed) -> Failure {
     }
 }
 
-/// Measures, prints the report and writes the files, also of a measurement that ended early.
-pub(super) fn run(
+impl RealArgs {
+    /// So many runs, kept as `record` says; all else is what it is if the user says nothing.
+    pub(crate) fn of(runs: u32, record: RecordArgs) -> Self {
+        let runs = Some(runs);
+        Self { runs, time: None, seed: 1, max_wall: None, scratch: None, seconds: None, record }
+    }
+}
+
+/// Measures, prints the report and writes the files, also of a measurement that ended early. `first` is what the report
+/// begins with.
+pub(crate) fn run(
     benchmark: &mut dyn Benchmark,
     locks: &Locks,
     args: &RealArgs,
     runs: u32,
+    first: &dyn Fn(&Record) -> Vec<Block>,
     global: &Global,
 ) -> Result<Verdict, Failure> {
     let wanted = &args.record;
@@ -128,7 +139,7 @@ pub(super) fn run(
     };
     let complete = measured.failed.is_none();
     let record = show::made(real::record(&measured, earlier, measuring.of));
-    let report = real::report(&record);
+    let report = [first(&record), real::report(&record)].concat();
     // An earlier result is worth more than one without any run. After SIGHUP nobody reads the report, so the files come
     // first.
     if record.runs.is_empty() {

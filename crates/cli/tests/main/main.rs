@@ -27,6 +27,8 @@ mod exec;
 mod hv;
 // The links of the pages.
 mod links;
+// `overspin linux`: guests with a kernel of ours.
+mod linux;
 // The manifests and packages of all crates.
 mod manifests;
 // `overspin measure noise`.

@@ -3,7 +3,8 @@
 use super::EmulatedError;
 use super::packages::file;
 use super::unpacked::{Unpacked, bytes};
-use crate::{Initramfs, kernel_image, pauses, program, worker_initramfs};
+use crate::{kernel_image, pauses, program, worker_initramfs};
+use overspin_linux::Initramfs;
 use overspin_xl::{Images, Job, Orders};
 use std::path::PathBuf;
 

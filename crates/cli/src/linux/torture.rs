@@ -1,17 +1,15 @@
-//! `overspin linux`: real Linux kernels whose spinlock is one of our locks.
+//! `overspin linux torture`: the kernel's own judge of its locks.
 
-use crate::args::{EXIT_CODES, Global};
+use super::{SourceArgs, built, failure, known};
+use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
 use crate::signals;
-use clap::{Args, Subcommand};
+use clap::Args;
 use overspin_linux::machine::{self, Accelerator, Machine};
 use overspin_linux::torture::{self, Verdict as Judged};
-use overspin_linux::{Guard, LOCKS, LinuxError, kernel, object, source};
-use overspin_real::scratch::Scratch;
+use overspin_linux::{Guard, LOCKS, LinuxError, needs};
 use overspin_report::{Block, Grid};
-use std::path::PathBuf;
-use std::time::Instant;
 
 /// What the kernel tortures: our lock with interrupts on and off.
 const TORTURED: [&str; 2] = ["spin_lock", "spin_lock_irq"];
@@ -21,29 +19,7 @@ const BUSTED: &str = "lock_busted";
 const MEMORY: u32 = 512;
 
 #[derive(Debug, Args)]
-#[command(after_long_help = EXIT_CODES)]
-pub(crate) struct LinuxArgs {
-    #[command(subcommand)]
-    command: LinuxCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum LinuxCommand {
-    /// Compile a Linux kernel whose spinlock is chosen at boot: overspin_lock=NAME
-    Build(SourceArgs),
-    /// Let the kernel's own locktorture judge locks, in a machine of QEMU
-    Torture(TortureArgs),
-}
-
-#[derive(Debug, Args)]
-struct SourceArgs {
-    /// Source of a Linux 6.1, which is copied; without it, the distribution's package linux-source-6.1
-    #[arg(long, value_name = "DIR")]
-    source: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-struct TortureArgs {
+pub(super) struct TortureArgs {
     /// Locks; without any, all that fit a kernel's word
     #[arg(value_name = "LOCK")]
     locks: Vec<String>,
@@ -57,60 +33,24 @@ struct TortureArgs {
     source: SourceArgs,
 }
 
-pub(crate) fn linux(args: &LinuxArgs, global: &Global) -> Result<Verdict, Failure> {
-    let outputs = Outputs::new(global, &[])?;
-    let failed = |f: overspin_real::Failed| Failure::environment(f.to_string(), "see what it says");
-    let scratch = Scratch::new(None).map_err(failed)?;
-    let guard: Guard<'_> = &|command| scratch.guard(command).map_err(|e| e.to_string());
-    match &args.command {
-        LinuxCommand::Build(args) => {
-            let kernel = built(args, global, guard)?;
-            outputs.print(&format!("The kernel is {}\n", kernel.display()))?;
-            Ok(Verdict::Fine)
-        }
-        LinuxCommand::Torture(args) => tortured(args, global, &outputs, guard),
-    }
-}
-
-/// The kernel, compiled as far as it is not up to date.
-fn built(args: &SourceArgs, global: &Global, guard: Guard<'_>) -> Result<PathBuf, Failure> {
-    let begun = Instant::now();
-    let tell = |what: &str| {
-        if !global.quiet && !global.no_progress {
-            eprintln!("{what} ({} s elapsed)", begun.elapsed().as_secs());
-        }
-    };
-    let cache = overspin_linux::cache().map_err(failure)?;
-    tell("the source of the kernel: fetched and unpacked once");
-    let tree = match &args.source {
-        Some(folder) => source::of_folder(folder, &cache),
-        None => source::of_distribution(&cache),
-    };
-    let tree = tree.map_err(failure)?;
-    tell("the locks");
-    let object = object::compile(&cache.join("locks")).map_err(failure)?;
-    tell("the kernel: the first time takes minutes, later ones seconds");
-    kernel::build(&tree, &object, guard).map_err(failure)
-}
-
-fn tortured(
+pub(super) fn torture(
     args: &TortureArgs,
     global: &Global,
-    outputs: &Outputs,
     guard: Guard<'_>,
 ) -> Result<Verdict, Failure> {
-    if let Some(name) = args.locks.iter().find(|name| !LOCKS.contains(&name.as_str())) {
-        let cause = format!("`{name}` is no lock of a kernel's word");
-        return Err(Failure::usage(cause, format!("these are: {}", LOCKS.join(", "))));
-    }
+    known(&args.locks, &[])?;
+    needs::programs(&needs::TO_RUN).map_err(failure)?;
+    needs::memory(MEMORY).map_err(failure)?;
+    let outputs = Outputs::new(global, &[])?;
     let locks: Vec<&str> = match args.locks.is_empty() {
         true => LOCKS.to_vec(),
         false => args.locks.iter().map(String::as_str).collect(),
     };
-    let kernel = built(&args.source, global, guard)?;
+    let kernel = built(&args.source, global, guard)?.kernel;
     let (accelerator, why) = machine::accelerator(&kernel, guard).map_err(failure)?;
     let parameters = String::new();
-    let machine = Machine { kernel, parameters, vcpus: args.vcpus, memory: MEMORY, accelerator };
+    let machine =
+        Machine { kernel, parameters, vcpus: args.vcpus, cpus: None, memory: MEMORY, accelerator };
     let stop = signals::interrupted();
     let judge = |lock: &str, kind: &str| {
         if !global.quiet && !global.no_progress {
@@ -189,9 +129,4 @@ fn report(
         blocks.push(Block::Lines(faults));
     }
     blocks
-}
-
-fn failure(error: LinuxError) -> Failure {
-    let remedy = error.remedy();
-    Failure::environment(error.to_string(), remedy)
 }

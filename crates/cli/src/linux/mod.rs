@@ -1,0 +1,125 @@
+//! `overspin linux`: real Linux kernels whose spinlock is one of our locks.
+
+mod measure;
+pub(crate) mod published;
+mod torture;
+
+use crate::args::{EXIT_CODES, Global};
+use crate::failure::{Failure, Verdict};
+use crate::show::Outputs;
+use clap::{Args, Subcommand};
+use measure::{DupArgs, KernbenchArgs};
+use overspin_linux::{Guard, LOCKS, LinuxError, kernel, needs, object, source};
+use overspin_real::scratch::Scratch;
+use std::path::PathBuf;
+use std::time::Instant;
+use torture::TortureArgs;
+
+#[derive(Debug, Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(crate) struct LinuxArgs {
+    #[command(subcommand)]
+    command: LinuxCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum LinuxCommand {
+    /// Compile a Linux kernel whose spinlock is chosen at boot: overspin_lock=NAME
+    Build(SourceArgs),
+    /// Let the kernel's own locktorture judge locks, in a machine of QEMU
+    Torture(TortureArgs),
+    /// Build a tree inside guests, with one lock or another as their kernel's spinlock
+    Kernbench(KernbenchArgs),
+    /// Let threads inside guests duplicate and close a file descriptor: the shortest way to a contended spinlock
+    Dup(DupArgs),
+}
+
+#[derive(Debug, Args)]
+struct SourceArgs {
+    /// Source of a Linux 6.1, which is copied; without it, the distribution's package linux-source-6.1
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+pub(crate) fn linux(args: &LinuxArgs, global: &Global) -> Result<Verdict, Failure> {
+    match &args.command {
+        LinuxCommand::Build(args) => {
+            let outputs = Outputs::new(global, &[])?;
+            let built = guarded(|guard| built(args, global, guard))?;
+            outputs.print(&format!("The kernel is {}\n", built.kernel.display()))?;
+            Ok(Verdict::Fine)
+        }
+        LinuxCommand::Torture(args) => guarded(|guard| torture::torture(args, global, guard)),
+        LinuxCommand::Kernbench(args) => measure::kernbench(args, global),
+        LinuxCommand::Dup(args) => measure::dup(args, global),
+    }
+}
+
+/// Calls `what` with a guard of the programs that it starts: they end with this process, however that ends.
+fn guarded<T>(what: impl FnOnce(Guard<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    let scratch = Scratch::new(None).map_err(|f| crate::measure::real::failure(&f))?;
+    what(&|command| scratch.guard(command).map_err(|e| e.to_string()))
+}
+
+/// A kernel, and where it and all that is made with it are.
+struct Built {
+    kernel: PathBuf,
+    tree: PathBuf,
+    cache: PathBuf,
+}
+
+/// Tells what takes long, with the time so far.
+struct Teller<'a> {
+    global: &'a Global,
+    begun: Instant,
+}
+
+impl<'a> Teller<'a> {
+    fn new(global: &'a Global) -> Self {
+        Self { global, begun: Instant::now() }
+    }
+
+    fn tell(&self, what: &str) {
+        if !self.global.quiet && !self.global.no_progress {
+            eprintln!("{what} ({} s elapsed)", self.begun.elapsed().as_secs());
+        }
+    }
+}
+
+/// The kernel, compiled as far as it is not up to date.
+fn built(args: &SourceArgs, global: &Global, guard: Guard<'_>) -> Result<Built, Failure> {
+    let teller = Teller::new(global);
+    let cache = overspin_linux::cache().map_err(failure)?;
+    needs::programs(&needs::TO_BUILD).map_err(failure)?;
+    if !cache.join("locks").exists() {
+        needs::space(&cache).map_err(failure)?;
+    }
+    teller.tell("the source of the kernel: fetched and unpacked once");
+    let tree = match &args.source {
+        Some(folder) => source::of_folder(folder, &cache),
+        None => source::of_distribution(&cache),
+    };
+    let tree = tree.map_err(failure)?;
+    teller.tell("the locks");
+    let object = object::compile(&cache.join("locks")).map_err(failure)?;
+    teller.tell("the kernel: the first time takes minutes, later ones seconds");
+    let kernel = kernel::build(&tree, &object, guard).map_err(failure)?;
+    Ok(Built { kernel, tree, cache })
+}
+
+/// An error if one of these is no lock of a kernel's word, or none of `besides`.
+fn known(names: &[String], besides: &[&str]) -> Result<(), Failure> {
+    let is_known = |name: &str| LOCKS.contains(&name) || besides.contains(&name);
+    match names.iter().find(|name| !is_known(name)) {
+        None => Ok(()),
+        Some(name) => Err(Failure::usage(
+            format!("`{name}` is no lock of a kernel's word"),
+            format!("these are: {}", [&LOCKS, besides].concat().join(", ")),
+        )),
+    }
+}
+
+fn failure(error: LinuxError) -> Failure {
+    let remedy = error.remedy();
+    Failure::environment(error.to_string(), remedy)
+}

@@ -1,0 +1,129 @@
+//! `overspin reproduce 2008-spinlocks --world linux`: what was published in 2008, beside guests of this machine.
+
+use super::measure::{GuestArgs, kernbench_of};
+use crate::args::{Global, RecordArgs};
+use crate::failure::{Failure, Verdict};
+use crate::measure::real::RealArgs;
+use overspin_experiment::{Compared, Experiment, Judged, against};
+use overspin_real::kernbench::Load;
+use overspin_report::{Block, Grid, short};
+use overspin_runs::record::Record;
+use overspin_stats::Summary;
+
+/// The experiment that real guests can repeat.
+const EXPERIMENT: &str = "2008-spinlocks";
+/// Its locks, the base first: the others may take ten times as long.
+const LOCKS: [&str; 3] = ["lock-byte", "xen-pv", "ticket"];
+/// Its loads, by their names in places and in the published figures.
+const LOADS: [(Load, &str); 2] = [(Load::Half, "half load"), (Load::Optimal, "optimal load")];
+/// Figures whose ratios are compared, and their words.
+const METRICS: [(&str, &str); 3] =
+    [("elapsed_s", "elapsed"), ("user_s", "user"), ("system_s", "system")];
+/// Runs of each place, if the user does not say. The post has five.
+const RUNS: u32 = 3;
+
+/// Measures, and puts the ratios and the claims beside the published ones.
+pub(crate) fn reproduce(
+    experiment: &Experiment,
+    runs: Option<u32>,
+    record: RecordArgs,
+    global: &Global,
+) -> Result<Verdict, Failure> {
+    if experiment.head.id != EXPERIMENT {
+        return Err(Failure::usage(
+            format!("`{}` is not an experiment of real guests", experiment.head.id),
+            format!("`{EXPERIMENT}` is; without --world linux it is simulated"),
+        ));
+    }
+    let guest = GuestArgs::of(&LOCKS, RealArgs::of(runs.unwrap_or(RUNS), record));
+    let beside = |record: &Record| beside(experiment, record);
+    kernbench_of(&LOADS.map(|(load, _)| load), &guest, &beside, global)
+}
+
+fn beside(experiment: &Experiment, record: &Record) -> Vec<Block> {
+    if record.runs.is_empty() {
+        return Vec::new();
+    }
+    let (figures, claims) = against(experiment, record);
+    vec![
+        Block::Title(experiment.head.title.clone()),
+        Block::Text(answer(record, &claims)),
+        Block::Text(
+            "Ratios to lock-byte in the same column of the post; the machine and the tree are others, so absolute times say \
+             nothing."
+                .into(),
+        ),
+        Block::Grid(ratios(&figures)),
+        Block::Lines(verdicts(&claims)),
+    ]
+}
+
+/// The sentence that answers.
+fn answer(record: &Record, claims: &[Judged]) -> String {
+    let mean = |place: &str| {
+        let of = |s: &&overspin_record::Sample| s.place == place && s.metric == "elapsed";
+        let values: Vec<f64> = record.samples.iter().filter(of).map(|s| s.value).collect();
+        Summary::of(&values).map(|s| s.mean)
+    };
+    let load = |name: &str, words: &str| {
+        let base = mean(&format!("lock-byte.{name}"))?;
+        let of = |lock: &str| match mean(&format!("{lock}.{name}")) {
+            Some(other) => format!("{lock} {} times", short(other / base)),
+            None => format!("{lock} never in 10 times"),
+        };
+        Some(format!("{words} {} and {}", of("xen-pv"), of("ticket")))
+    };
+    let loads: Vec<String> = [load("half", "at half load"), load("optimal", "at the optimal load")]
+        .into_iter()
+        .flatten()
+        .collect();
+    let held = claims.iter().filter(|claim| claim.holds == Some(true)).count();
+    format!(
+        "In guests of this machine the build takes, in times of lock-byte's: {}. {held} of {} published claims hold here.",
+        loads.join("; "),
+        claims.len()
+    )
+}
+
+/// A row for each load, figure and lock: its ratio to lock-byte's, measured and published.
+fn ratios(figures: &[Compared]) -> Grid {
+    let mut grid = Grid::new(3, &["load", "figure", "lock", "here", "ratio here", "published"]);
+    let find =
+        |place: &str, metric: &str| figures.iter().find(|f| f.place == place && f.metric == metric);
+    for (_, load) in LOADS {
+        for (metric, words) in METRICS {
+            for lock in LOCKS {
+                let Some(figure) = find(&format!("{lock}, {load}"), metric) else { continue };
+                let base = find(&format!("{}, {load}", LOCKS[0]), metric);
+                let ratio = |value: Option<f64>, base: Option<f64>| match value.zip(base) {
+                    Some((value, base)) => short(value / base),
+                    None => "never".into(),
+                };
+                let here = figure.simulated.map_or("never".into(), |s| format!("{} s", short(s)));
+                grid.row([
+                    load.to_owned(),
+                    words.to_owned(),
+                    lock.to_owned(),
+                    here,
+                    ratio(figure.simulated, base.and_then(|f| f.simulated)),
+                    ratio(figure.published, base.and_then(|f| f.published)),
+                ]);
+            }
+        }
+    }
+    grid
+}
+
+fn verdicts(claims: &[Judged]) -> String {
+    let mut out = String::new();
+    for claim in claims {
+        let verdict = match claim.holds {
+            Some(true) => "holds",
+            Some(false) => "does not hold",
+            None => "cannot be decided",
+        };
+        let words = claim.in_words.as_deref().unwrap_or(&claim.text);
+        out += &format!("({}) {verdict} here: {words}\n", claim.id);
+    }
+    out
+}

@@ -1,0 +1,113 @@
+//! `overspin linux`: what it refuses, and guests with a kernel of ours, where there is one.
+
+use crate::{json, overspin};
+use overspin_testing::{signal, skip, until};
+use std::process::Stdio;
+
+/// `.ci/run linux` sets it, which compiles a kernel before.
+fn there_is_a_kernel() -> bool {
+    let there = std::env::var_os("OVERSPIN_LINUX").is_some();
+    if !there {
+        skip("no kernel with our locks is compiled: .ci/run linux does that");
+    }
+    there
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_starts() {
+    let overspin = overspin();
+    for (args, words) in [
+        (
+            &["linux", "dup", "--lock=mcs"][..],
+            &["`mcs` is no lock of a kernel's word", "ticket"][..],
+        ),
+        (&["linux", "torture", "stock"], &["`stock` is no lock", "xen-pv"]),
+        (&["linux", "dup", "--cpus=first"], &["numbers and ranges of CPUs"]),
+        (&["linux", "kernbench", "--loads=quarter"], &["half, optimal, maximal"]),
+        (&["reproduce", "--world=linux"], &["needs the name of an experiment", "2008-spinlocks"]),
+        (
+            &["reproduce", "2012-pv-ticketlocks", "--world=linux"],
+            &["is not an experiment of real guests", "2008-spinlocks"],
+        ),
+        (
+            &["reproduce", "2008-spinlocks", "--world=linux", "--full"],
+            &["--full is for simulated experiments"],
+        ),
+    ] {
+        let error = overspin.fails(args, 2);
+        for word in words {
+            assert!(error.contains(word), "{args:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_machine_without_qemu_is_told_its_package() {
+    let overspin = overspin();
+    let empty = overspin.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let mut command = overspin.command(&["linux", "dup"]);
+    let output = command.env("PATH", &empty).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(error.contains("there is no `qemu-system-x86_64`"), "{error}");
+    assert!(error.contains("apt-get install qemu-system-x86"), "{error}");
+}
+
+#[test]
+fn guests_with_our_locks_run_and_say_what_they_did() {
+    if !there_is_a_kernel() {
+        return;
+    }
+    let overspin = overspin();
+    let args = ["linux", "dup", "--lock=xen-pv,stock", "--length=2s", "--runs=1", "--vcpus=2"];
+    overspin.fine(&[&args[..], &["--memory=256", "--json=r.json"]].concat());
+    let record = json(&overspin.read("r.json"));
+    let values = |place: &str, metric: &str| -> Vec<f64> {
+        let samples = record["samples"].as_array().unwrap().iter();
+        let of = samples.filter(|s| s["where"] == place && s["metric"] == metric);
+        of.map(|s| s["value"].as_f64().unwrap()).collect()
+    };
+    for lock in ["xen-pv", "stock"] {
+        let pairs = values(lock, "pairs");
+        assert!(pairs.len() == 1 && pairs[0] > 0.0, "{lock}: {pairs:?}");
+        for vcpu in ["v0", "v1"] {
+            let ran = values(&format!("{lock}.{vcpu}"), "vcpu-time");
+            assert!(ran.len() == 1 && ran[0] > 0.1 && ran[0] < 60.0, "{lock} {vcpu}: {ran:?}");
+        }
+    }
+    // What it wrote is what other commands read.
+    let (told, _) = overspin.fine(&["report", "r.json", "-o", "page.html"]);
+    assert!(overspin.read("page.html").contains("xen-pv"), "{told}");
+}
+
+/// A killed command leaves neither a guest nor its folder.
+#[test]
+fn a_guest_ends_with_the_command() {
+    if !there_is_a_kernel() {
+        return;
+    }
+    let overspin = overspin();
+    let scratch = overspin.path("scratch");
+    std::fs::create_dir(&scratch).unwrap();
+    let guests = || {
+        let tasks = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = tasks.filter_map(|task| std::fs::read(task.path().join("cmdline")).ok());
+        let of = scratch.to_str().unwrap().as_bytes();
+        lines
+            .filter(|line| {
+                line.starts_with(b"qemu-system-x86_64") && line.windows(of.len()).any(|w| w == of)
+            })
+            .count()
+    };
+    for (name, code) in [("KILL", None), ("TERM", Some(143)), ("INT", Some(130))] {
+        let mut command = overspin.command(&["linux", "dup", "--lock=xen-pv", "--length=600s"]);
+        command.env("TMPDIR", &scratch).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        until("a guest runs", || guests() == 1);
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), code, "{name}");
+        until("the guest is gone", || guests() == 0);
+        until("nothing is left", || std::fs::read_dir(&scratch).unwrap().count() == 0);
+    }
+}

@@ -1,0 +1,87 @@
+//! First process of a guest: it mounts what programs need, does what the host asks for, and says what came out.
+
+mod dup;
+mod program;
+mod root;
+#[path = "../../src/talk.rs"]
+mod talk;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use rustix::system::RebootCommand;
+use talk::{Ask, PORT, Say};
+
+fn main() {
+    if let Err(error) = serve() {
+        // The host sees it on the console.
+        println!("overspin: {error}");
+    }
+    // The kernel panics if its first process ends; this ends the machine instead.
+    rustix::fs::sync();
+    let _ = rustix::system::reboot(RebootCommand::PowerOff);
+    loop {
+        thread::park();
+    }
+}
+
+fn serve() -> Result<(), String> {
+    root::mount_usual("")?;
+    let port = port()?;
+    let open = || File::options().read(true).write(true).open(&port);
+    let hears = open().map_err(|e| format!("{}: {e}", port.display()))?;
+    let mut host = Host(hears.try_clone().map_err(|e| e.to_string())?);
+    host.say(&Say::Ready)?;
+    for line in BufReader::new(hears).lines() {
+        let line = line.map_err(|e| e.to_string())?;
+        let ask = serde_json::from_str(&line).map_err(|e| format!("{e} in {line}"))?;
+        if ask == Ask::Off {
+            return Ok(());
+        }
+        let said = answer(ask, &mut host).unwrap_or_else(Say::Failed);
+        host.say(&said)?;
+    }
+    Ok(())
+}
+
+fn answer(ask: Ask, host: &mut Host) -> Result<Say, String> {
+    match ask {
+        Ask::Root => root::of_disk().map(|()| Say::Done),
+        Ask::Read(folder) => {
+            root::read(&folder);
+            Ok(Say::Done)
+        }
+        Ask::Run { command, folder } => program::run(&command, &folder, host).map(Say::Ran),
+        Ask::Dup { threads, seconds } => dup::run(threads, seconds).map(Say::Dups),
+        Ask::Off => Ok(Say::Done),
+    }
+}
+
+/// The host at the other end of the port.
+struct Host(File);
+
+impl Host {
+    fn say(&mut self, said: &Say) -> Result<(), String> {
+        let mut line = serde_json::to_string(said).map_err(|e| e.to_string())?;
+        line.push('\n');
+        self.0.write_all(line.as_bytes()).map_err(|e| format!("the host does not listen: {e}"))
+    }
+}
+
+/// The device of the port. Its driver may still look for it.
+fn port() -> Result<PathBuf, String> {
+    const TRIES: u32 = 100;
+    for _ in 0..TRIES {
+        for entry in fs::read_dir("/sys/class/virtio-ports").into_iter().flatten().flatten() {
+            let name = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
+            if name.trim() == PORT {
+                return Ok(PathBuf::from("/dev").join(entry.file_name()));
+            }
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    Err(format!("there is no virtio port `{PORT}`"))
+}

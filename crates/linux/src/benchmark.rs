@@ -1,0 +1,337 @@
+//! Benchmarks inside guests, as benchmarks of the host: a guest is booted for each run, so that none has what another left.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use overspin_real::kernbench::{Load, with_usage};
+use overspin_real::program::Usage;
+use overspin_real::scratch::Scratch;
+use overspin_real::{Benchmark, Cancel, Failed, Outcome, Steps};
+use overspin_scenario::Metric;
+
+use crate::guest::{Guest, NoAnswer, VcpuTime};
+use crate::image;
+use crate::machine::{Accelerator, Machine};
+use crate::talk::{Ask, Ran, Say};
+use crate::{LinuxError, STOCK_FAIR};
+
+/// Whether it came to its end.
+pub static FINISHED: Metric =
+    Metric::new("finished", "", "1 if the run came to its end within its limit, else 0");
+/// Time of a vCPU's thread.
+pub static VCPU_TIME: Metric = Metric::new(
+    "vcpu-time",
+    "s",
+    "time that the thread of a vCPU was on a CPU of the host during the run",
+);
+/// Time without a CPU.
+pub static VCPU_WAIT: Metric = Metric::new(
+    "vcpu-wait",
+    "s",
+    "time that the thread of a vCPU was ready during the run and had no CPU of the host",
+);
+/// Pairs of calls.
+pub static PAIRS: Metric = Metric::new(
+    "pairs",
+    "/s",
+    "pairs of dup and close of all threads in a second, the median of the seconds but for the first",
+);
+
+/// What runs inside.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// kernbench on the disk's tree, with these loads.
+    Kernbench(Vec<Load>),
+    /// A thread for each vCPU duplicates a file descriptor and closes it, for so many seconds.
+    Dup(u32),
+}
+
+/// How much longer than the first lock's a run may take before it counts as one that never ends.
+const NEVER: f64 = 10.0;
+/// The limit as long as the first lock has not run.
+const AT_FIRST: Duration = Duration::from_secs(30 * 60);
+/// The limit of what only gets ready.
+const READY: Duration = Duration::from_secs(300);
+
+/// The benchmark. Its places are the locks and, for kernbench, the loads: `ticket.half`.
+#[derive(Debug)]
+pub struct InGuests {
+    /// The machine, but for the parameter that chooses the lock.
+    pub machine: Machine,
+    /// The initial file system of [`crate::init`].
+    pub init: PathBuf,
+    /// The disk of [`crate::image`].
+    pub disk: PathBuf,
+    /// The locks, by the names of [`crate::LOCKS`], or the kernel's own.
+    pub locks: Vec<String>,
+    /// What runs.
+    pub work: Work,
+    /// Why there is no KVM.
+    pub why_emulated: Option<String>,
+    /// For each load, how long the run took from which the limits of others follow.
+    base: Vec<Option<Duration>>,
+    /// Places with runs that were ended.
+    ended: Vec<String>,
+    scratch: Option<Arc<Scratch>>,
+    steps: Steps,
+}
+
+impl InGuests {
+    /// The benchmark on such machines.
+    #[must_use]
+    pub fn new(
+        machine: Machine,
+        init: PathBuf,
+        disk: PathBuf,
+        locks: Vec<String>,
+        work: Work,
+    ) -> Self {
+        Self {
+            machine,
+            init,
+            disk,
+            locks,
+            work,
+            why_emulated: None,
+            base: Vec::new(),
+            ended: Vec::new(),
+            scratch: None,
+            steps: Steps::default(),
+        }
+    }
+
+    fn parts(&self) -> usize {
+        match &self.work {
+            Work::Kernbench(loads) => loads.len(),
+            Work::Dup(_) => 1,
+        }
+    }
+
+    fn boot(&self, lock: &str, cancel: Cancel) -> Result<Guest, Failed> {
+        let Some(scratch) = &self.scratch else {
+            return Err(Failed::usage("it was not prepared", "prepare it first"));
+        };
+        self.steps.tell("booting");
+        let machine = Machine { parameters: parameters(lock), ..self.machine.clone() };
+        let guard =
+            |command: &mut std::process::Command| scratch.guard(command).map_err(|e| e.to_string());
+        Guest::boot(&machine, &self.init, Some(&self.disk), scratch.path(), &guard, cancel)
+            .map_err(no_answer)
+    }
+
+    fn kernbench(&mut self, place: usize, load: Load, cancel: Cancel) -> Result<Outcome, Failed> {
+        let part = place % self.parts();
+        let mut guest = self.boot(&self.locks[place / self.parts()], cancel)?;
+        self.steps.tell("reading the disk");
+        let read = image::READ.map(|folder| Ask::Read(folder.into()));
+        for ask in [Ask::Root].iter().chain(&read) {
+            guest.ask(ask, READY, &mut |_| {}, cancel).map_err(no_answer)?;
+        }
+        let mut command = vec!["make".to_owned(), load.argument(self.machine.vcpus as usize)];
+        command.extend(image::TARGETS.map(str::to_owned));
+        let ask = Ask::Run { command, folder: image::TREE.into() };
+        let (mut lines, mut output) = (0, String::new());
+        let mut hear = |line: &str| {
+            lines += 1;
+            output += line;
+            output.push('\n');
+            self.steps.tell(&format!("{lines} lines of make"));
+        };
+        let base = self.base.get(part).copied().flatten();
+        let limit = base.map_or(AT_FIRST, |base| base.mul_f64(NEVER));
+        let (before, began) = (guest.vcpu_times(), Instant::now());
+        let said = guest.ask(&ask, limit, &mut hear, cancel);
+        let times = since(&before, &guest.vcpu_times());
+        let ran = match said {
+            Ok(Say::Ran(ran)) if ran.status == 0 => ran,
+            Ok(Say::Ran(ran)) => {
+                let last = output.lines().rev().take(4).collect::<Vec<_>>();
+                let cause = format!(
+                    "make ended with {} in the guest; it said last: {}",
+                    ran.status,
+                    last.into_iter().rev().collect::<Vec<_>>().join(" / ")
+                );
+                return Err(Failed::needs(cause, "see what it says"));
+            }
+            Ok(other) => {
+                return Err(Failed::needs(format!("the guest says {other:?}"), "run it again"));
+            }
+            Err(NoAnswer::TooLong) => {
+                let place = &self.places()[place];
+                if !self.ended.contains(place) {
+                    self.ended.push(place.clone());
+                }
+                let outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 0.0);
+                return Ok(with_times(outcome, &times));
+            }
+            Err(other) => return Err(no_answer(other)),
+        };
+        if self.base.len() < self.parts() {
+            self.base.resize(self.parts(), None);
+        }
+        // The guest's own clock counts; the host's must agree, or the guest has lost time.
+        self.base[part].get_or_insert(began.elapsed());
+        let outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 1.0);
+        Ok(with_times(with_usage(outcome, &usage(&ran)), &times))
+    }
+
+    fn dup(&self, place: usize, seconds: u32, cancel: Cancel) -> Result<Outcome, Failed> {
+        let mut guest = self.boot(&self.locks[place], cancel)?;
+        self.steps.tell("dup and close");
+        let ask = Ask::Dup { threads: self.machine.vcpus, seconds };
+        let before = guest.vcpu_times();
+        let limit = READY + Duration::from_secs(u64::from(seconds));
+        let said = guest.ask(&ask, limit, &mut |_| {}, cancel).map_err(no_answer)?;
+        let times = since(&before, &guest.vcpu_times());
+        let Say::Dups(mut pairs) = said else {
+            return Err(Failed::needs(format!("the guest says {said:?}"), "run it again"));
+        };
+        let output = format!("pairs in each second: {pairs:?}\n");
+        // The threads are not all there at first.
+        pairs.remove(0);
+        pairs.sort_unstable();
+        let median = pairs.get(pairs.len() / 2).copied().unwrap_or(0);
+        let outcome = Outcome { output, ..Outcome::default() }.with(&PAIRS, median as f64);
+        Ok(with_times(outcome, &times))
+    }
+}
+
+impl Benchmark for InGuests {
+    fn name(&self) -> &'static str {
+        match self.work {
+            Work::Kernbench(_) => "kernbench in a guest",
+            Work::Dup(_) => "dup in a guest",
+        }
+    }
+
+    fn description(&self) -> String {
+        let Machine { vcpus, memory, cpus, accelerator, kernel, .. } = &self.machine;
+        let on = cpus.as_ref().map_or("all CPUs".into(), |cpus| format!("the CPUs {cpus}"));
+        let by = match accelerator {
+            Accelerator::Kvm => "KVM".to_owned(),
+            Accelerator::Emulation => {
+                let why = self.why_emulated.as_deref().map_or(String::new(), |w| format!(" ({w})"));
+                format!("QEMU's emulation with a thread for each vCPU{why}")
+            }
+        };
+        let work = match &self.work {
+            Work::Kernbench(loads) => {
+                let loads: Vec<String> = (loads.iter())
+                    .map(|load| {
+                        format!("{} load is make {}", load.name(), load.argument(*vcpus as usize))
+                    })
+                    .collect();
+                format!(
+                    "make {} of a Linux 6.1, tinyconfig; {}",
+                    image::TARGETS.join(" "),
+                    loads.join(", ")
+                )
+            }
+            Work::Dup(seconds) => {
+                format!("{vcpus} threads dup and close a file descriptor for {seconds} s")
+            }
+        };
+        format!(
+            "{work}. A guest of {vcpus} vCPUs and {memory} MiB on {on}, by {by}, booted anew for each run. Kernel: {}.",
+            kernel.display()
+        )
+    }
+
+    fn places(&self) -> Vec<String> {
+        let of = |lock: &String| match &self.work {
+            Work::Kernbench(loads) => {
+                loads.iter().map(|load| format!("{lock}.{}", load.name())).collect()
+            }
+            Work::Dup(_) => vec![lock.clone()],
+        };
+        self.locks.iter().flat_map(of).collect()
+    }
+
+    fn prepare(&mut self, _: Cancel) -> Result<(), Failed> {
+        self.scratch = Some(Arc::new(Scratch::new(None)?));
+        Ok(())
+    }
+
+    /// The limits of all locks follow from the first one's warm-up.
+    fn warm_up(&self) -> Vec<usize> {
+        match &self.work {
+            Work::Kernbench(loads) => (0..loads.len()).collect(),
+            Work::Dup(_) => Vec::new(),
+        }
+    }
+
+    fn tell_steps(&mut self, steps: Steps) {
+        self.steps = steps;
+    }
+
+    fn run(&mut self, place: usize, _: bool, cancel: Cancel) -> Result<Outcome, Failed> {
+        match &self.work {
+            Work::Kernbench(loads) => {
+                let load = loads[place % loads.len()];
+                self.kernbench(place, load, cancel)
+            }
+            Work::Dup(seconds) => self.dup(place, *seconds, cancel),
+        }
+    }
+
+    fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if !self.ended.is_empty() {
+            doubts.push(format!(
+                "Ended after {NEVER} times the time of {} at the same load: {}.",
+                self.locks[0],
+                self.ended.join(", ")
+            ));
+        }
+        doubts
+    }
+}
+
+/// What the kernel is told.
+fn parameters(lock: &str) -> String {
+    // Built in, they would start at each boot.
+    let quiet = "locktorture.torture_type=none rcutorture.torture_type=none";
+    match lock {
+        STOCK_FAIR => format!("{quiet} overspin_lock=stock nopvspin"),
+        lock => format!("{quiet} overspin_lock={lock}"),
+    }
+}
+
+fn usage(ran: &Ran) -> Usage {
+    let Ran { elapsed_s, user_s, system_s, preempted, slept, .. } = *ran;
+    Usage { elapsed_s, user_s, system_s, preempted, slept }
+}
+
+fn since(before: &[VcpuTime], after: &[VcpuTime]) -> Vec<VcpuTime> {
+    let spent = |(before, after): (&VcpuTime, &VcpuTime)| VcpuTime {
+        ran_s: after.ran_s - before.ran_s,
+        waited_s: after.waited_s - before.waited_s,
+    };
+    before.iter().zip(after).map(spent).collect()
+}
+
+fn with_times(mut outcome: Outcome, times: &[VcpuTime]) -> Outcome {
+    for (vcpu, time) in times.iter().enumerate() {
+        outcome = outcome.with_part(format!("v{vcpu}"), &VCPU_TIME, time.ran_s).with_part(
+            format!("v{vcpu}"),
+            &VCPU_WAIT,
+            time.waited_s,
+        );
+    }
+    outcome
+}
+
+fn no_answer(no: NoAnswer) -> Failed {
+    match no {
+        NoAnswer::Stopped => Failed::Stopped,
+        NoAnswer::TooLong => {
+            Failed::needs("the guest gives no answer", "run it again, with less beside")
+        }
+        NoAnswer::Error(error) => failed(&error),
+    }
+}
+
+fn failed(error: &LinuxError) -> Failed {
+    Failed::needs(error.to_string(), error.remedy())
+}

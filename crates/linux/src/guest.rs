@@ -1,0 +1,194 @@
+//! A guest that runs our first process: it does what the host asks for, and says what came out.
+
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::machine::{Devices, Machine, Running};
+use crate::program::file;
+use crate::talk::{Ask, Say};
+use crate::{Guard, LinuxError};
+
+/// How often to look whether to stop.
+const LOOK: Duration = Duration::from_millis(100);
+/// Time for an emulated kernel to boot, on a busy host and with a lock that waits for its turn.
+const BOOT: Duration = Duration::from_secs(120);
+
+/// See the [module](self). It ends when this is dropped.
+#[derive(Debug)]
+pub struct Guest {
+    running: Running,
+    from: BufReader<UnixStream>,
+    to: UnixStream,
+}
+
+/// Time of a vCPU's thread on the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct VcpuTime {
+    /// On a CPU, in seconds.
+    pub ran_s: f64,
+    /// Ready, and without a CPU, in seconds.
+    pub waited_s: f64,
+}
+
+/// Why a guest gave no answer.
+#[derive(Debug)]
+pub enum NoAnswer {
+    /// The time was over.
+    TooLong,
+    /// The caller was asked to stop.
+    Stopped,
+    /// Anything else.
+    Error(LinuxError),
+}
+
+impl From<LinuxError> for NoAnswer {
+    fn from(error: LinuxError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Guest {
+    /// Boots a guest, with the initial file system `init` and a read-only disk, and waits until it is up. `folder` is for the
+    /// socket; a path to a socket is short.
+    ///
+    /// # Errors
+    /// If QEMU cannot be started; if the guest is not up within two minutes.
+    pub fn boot(
+        machine: &Machine,
+        init: &Path,
+        disk: Option<&Path>,
+        folder: &Path,
+        guard: Guard<'_>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Self, NoAnswer> {
+        let socket = folder.join("guest");
+        let _ = fs::remove_file(&socket);
+        let listener = UnixListener::bind(&socket).map_err(|cause| file(&socket, cause))?;
+        let devices = Devices { init, disk, port: &socket };
+        let running = machine.start(Some(&devices), guard)?;
+        // QEMU connects before it boots.
+        listener.set_nonblocking(true).map_err(|cause| file(&socket, cause))?;
+        let begun = Instant::now();
+        let stream = loop {
+            match listener.accept() {
+                Ok((stream, _)) => break stream,
+                Err(_) if running.is_alive() && begun.elapsed() < BOOT && !stop() => {
+                    std::thread::sleep(LOOK / 10);
+                }
+                Err(_) if stop() => return Err(NoAnswer::Stopped),
+                Err(_) => return Err(running.said("QEMU ended before it booted").into()),
+            }
+        };
+        let both = stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(LOOK)));
+        both.map_err(|cause| file(&socket, cause))?;
+        let to = stream.try_clone().map_err(|cause| file(&socket, cause))?;
+        let mut guest = Self { running, from: BufReader::new(stream), to };
+        match guest.hear(BOOT.saturating_sub(begun.elapsed()), &mut |_| {}, stop) {
+            Ok(Say::Ready) => Ok(guest),
+            Ok(other) => Err(guest.running.said(&format!("the guest began with {other:?}")).into()),
+            Err(NoAnswer::TooLong) => {
+                Err(guest.running.said("the guest is not up after two minutes").into())
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Asks for something, hands each line that a program prints to `line`, and returns the answer.
+    ///
+    /// # Errors
+    /// If there is no answer within `limit`, `stop` says so, the guest cannot do it, or it has ended.
+    pub fn ask(
+        &mut self,
+        ask: &Ask,
+        limit: Duration,
+        line: &mut dyn FnMut(&str),
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Say, NoAnswer> {
+        let mut text = serde_json::to_string(ask).unwrap_or_default();
+        text.push('\n');
+        if let Err(error) = self.to.write_all(text.as_bytes()) {
+            return Err(self.running.said(&format!("the guest does not listen: {error}")).into());
+        }
+        match self.hear(limit, line, stop)? {
+            Say::Failed(why) => Err(LinuxError::Guest(why).into()),
+            said => Ok(said),
+        }
+    }
+
+    fn hear(
+        &mut self,
+        limit: Duration,
+        line: &mut dyn FnMut(&str),
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Say, NoAnswer> {
+        let begun = Instant::now();
+        let mut bytes = Vec::new();
+        loop {
+            if stop() {
+                return Err(NoAnswer::Stopped);
+            }
+            if begun.elapsed() > limit {
+                return Err(NoAnswer::TooLong);
+            }
+            match self.from.read_until(b'\n', &mut bytes) {
+                Ok(0) => return Err(self.running.said("the guest has ended").into()),
+                Ok(_) if bytes.ends_with(b"\n") => {
+                    let said = serde_json::from_slice(&bytes).map_err(|e| {
+                        let text = String::from_utf8_lossy(&bytes);
+                        self.running.said(&format!("the guest says what is no answer: {text}: {e}"))
+                    })?;
+                    bytes.clear();
+                    match said {
+                        Say::Line(printed) => line(&printed),
+                        said => return Ok(said),
+                    }
+                }
+                Ok(_) => {}
+                // What was read before is kept.
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                    ) =>
+                {
+                    if let Some(panic) = self.running.panic() {
+                        return Err(self
+                            .running
+                            .said(&format!("the guest's kernel panics: {panic}"))
+                            .into());
+                    }
+                }
+                Err(e) => {
+                    return Err(self.running.said(&format!("the guest has ended: {e}")).into());
+                }
+            }
+        }
+    }
+
+    /// What the threads of its vCPUs have used of the host's CPUs so far.
+    #[must_use]
+    pub fn vcpu_times(&self) -> Vec<VcpuTime> {
+        vcpu_times(self.running.id())
+    }
+}
+
+/// Times of the threads of QEMU that are named for vCPUs, in their order.
+fn vcpu_times(qemu: u32) -> Vec<VcpuTime> {
+    let mut found = Vec::new();
+    let threads = fs::read_dir(format!("/proc/{qemu}/task"));
+    for thread in threads.into_iter().flatten().flatten() {
+        let text = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        let name = text("comm");
+        let number = name.trim().strip_prefix("CPU ").and_then(|rest| rest.split('/').next());
+        let Some(number) = number.and_then(|number| number.parse::<u32>().ok()) else { continue };
+        let times = text("schedstat");
+        let mut times = times.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
+        let mut seconds = || times.next().unwrap_or(0.0) / 1e9;
+        found.push((number, VcpuTime { ran_s: seconds(), waited_s: seconds() }));
+    }
+    found.sort_by_key(|(number, _)| *number);
+    found.into_iter().map(|(_, time)| time).collect()
+}

@@ -1,0 +1,72 @@
+//! What the host and a guest say to each other: a line of JSON each, through a virtio port. The guest is compiled with this
+//! file, too.
+
+use serde::{Deserialize, Serialize};
+
+/// Name of the port, as the guest finds it in `/sys/class/virtio-ports`.
+pub const PORT: &str = "overspin";
+
+/// What the host asks for. The guest does one thing at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// From now on programs see the file system of the disk, with what they write in memory.
+    Root,
+    /// Reads all files below this folder, so that the first run does not wait for the disk.
+    Read(String),
+    /// Runs a program to its end.
+    Run {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// Where it runs.
+        folder: String,
+    },
+    /// Threads of one process duplicate a file descriptor and close it.
+    Dup {
+        /// Number of threads.
+        threads: u32,
+        /// How long.
+        seconds: u32,
+    },
+    /// Powers off.
+    Off,
+}
+
+/// What a guest says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Say {
+    /// It is up, and waits for the first question.
+    Ready,
+    /// It did what needs no answer.
+    Done,
+    /// A line that the program printed.
+    Line(String),
+    /// The program came to its end.
+    Ran(Ran),
+    /// Pairs of calls in each second, of all threads together.
+    Dups(Vec<u64>),
+    /// It cannot do that.
+    Failed(String),
+}
+
+/// A program that ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ran {
+    /// Its exit status, 128 and more for a signal.
+    pub status: i32,
+    /// By the guest's clock, in seconds.
+    pub elapsed_s: f64,
+    /// User time of the program and of all that it waited for, in seconds.
+    pub user_s: f64,
+    /// System time of the same processes, in seconds.
+    pub system_s: f64,
+    /// Their involuntary switches.
+    pub preempted: u64,
+    /// Their voluntary switches.
+    pub slept: u64,
+    /// Time that the guest's kernel saw as stolen, on all CPUs, in seconds.
+    pub steal_s: f64,
+    /// Counts of the kernel's own queued locks that changed meanwhile, by their names.
+    pub lock_events: Vec<(String, u64)>,
+}
