@@ -31,6 +31,12 @@ pub static VCPU_WAIT: Metric = Metric::new(
     "s",
     "time that the thread of a vCPU was ready during the run and had no CPU of the host",
 );
+/// What the kernel's own lock counts.
+pub static SLOW_PATHS: Metric = Metric::new(
+    "slow-paths",
+    "",
+    "acquisitions of the kernel's own queued spinlocks that found the lock taken; only with them",
+);
 /// Pairs of calls.
 pub static PAIRS: Metric = Metric::new(
     "pairs",
@@ -172,7 +178,10 @@ impl InGuests {
         }
         // The guest's own clock counts; the host's must agree, or the guest has lost time.
         self.base[part].get_or_insert(began.elapsed());
-        let outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 1.0);
+        let mut outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 1.0);
+        if self.locks[place / self.parts()] == STOCK_FAIR {
+            outcome = outcome.with(&SLOW_PATHS, slow_paths(&ran) as f64);
+        }
         Ok(with_times(with_usage(outcome, &usage(&ran)), &times))
     }
 
@@ -303,6 +312,15 @@ fn usage(ran: &Ran) -> Usage {
     Usage { elapsed_s, user_s, system_s, preempted, slept }
 }
 
+/// The second in a queue waits for the holder, all others for their turn.
+fn slow_paths(ran: &Ran) -> u64 {
+    let counts = ran.lock_events.iter();
+    counts
+        .filter(|(name, _)| name == "lock_pending" || name == "lock_slowpath")
+        .map(|(_, n)| n)
+        .sum()
+}
+
 fn since(before: &[VcpuTime], after: &[VcpuTime]) -> Vec<VcpuTime> {
     let spent = |(before, after): (&VcpuTime, &VcpuTime)| VcpuTime {
         ran_s: after.ran_s - before.ran_s,
@@ -312,6 +330,8 @@ fn since(before: &[VcpuTime], after: &[VcpuTime]) -> Vec<VcpuTime> {
 }
 
 fn with_times(mut outcome: Outcome, times: &[VcpuTime]) -> Outcome {
+    let all = |of: fn(&VcpuTime) -> f64| times.iter().map(of).sum();
+    outcome = outcome.with(&VCPU_TIME, all(|t| t.ran_s)).with(&VCPU_WAIT, all(|t| t.waited_s));
     for (vcpu, time) in times.iter().enumerate() {
         outcome = outcome.with_part(format!("v{vcpu}"), &VCPU_TIME, time.ran_s).with_part(
             format!("v{vcpu}"),

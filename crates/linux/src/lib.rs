@@ -31,7 +31,7 @@ pub mod talk;
 pub mod torture;
 
 pub use initramfs::Initramfs;
-pub use program::{Guard, LinuxError, cache};
+pub use program::{Guard, LinuxError, alone, cache};
 
 /// The kernel's own lock, as the kernel chooses it: a queue that knows of vCPUs under KVM and Xen, test and set in emulation.
 pub const STOCK: &str = "stock";

@@ -185,3 +185,14 @@ pub fn cache() -> Result<PathBuf, LinuxError> {
     let folder = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
     Ok(folder.ok_or(LinuxError::NoCache)?.join("overspin/linux"))
 }
+
+/// Waits until no other process changes what is in `cache`, and keeps others waiting as long as the file is open.
+///
+/// # Errors
+/// If the file that is locked cannot be made.
+pub fn alone(cache: &Path) -> Result<File, LinuxError> {
+    let path = cache.join("lock");
+    let made = fs::create_dir_all(cache).and_then(|()| File::create(&path));
+    let locked = made.and_then(|found| found.lock().map(|()| found));
+    locked.map_err(|cause| file(&path, cause))
+}

@@ -8,7 +8,7 @@ use crate::measure::real::{RealArgs, run};
 use clap::Args;
 use overspin_linux::benchmark::{InGuests, Work};
 use overspin_linux::machine::{self, Machine};
-use overspin_linux::{STOCK, STOCK_FAIR, image, init, needs};
+use overspin_linux::{STOCK, STOCK_FAIR, alone, image, init, needs};
 use overspin_real::kernbench::Load;
 use overspin_real::preload::Locks;
 use overspin_report::Block;
@@ -116,6 +116,7 @@ fn measured(
     needs::memory(args.memory).map_err(failure)?;
     let mut benchmark = guarded(|guard| {
         let built = built(&args.source, global, guard)?;
+        let _alone = alone(&built.cache).map_err(failure)?;
         let teller = Teller::new(global);
         teller.tell("the first process of guests");
         let init = init::compile(&built.cache.join("init")).map_err(failure)?;

@@ -94,6 +94,8 @@ fn built(args: &SourceArgs, global: &Global, guard: Guard<'_>) -> Result<Built, 
     if !cache.join("locks").exists() {
         needs::space(&cache).map_err(failure)?;
     }
+    // Two commands would compile the same files at once.
+    let _alone = overspin_linux::alone(&cache).map_err(failure)?;
     teller.tell("the source of the kernel: fetched and unpacked once");
     let tree = match &args.source {
         Some(folder) => source::of_folder(folder, &cache),

@@ -3,6 +3,7 @@
 use crate::{json, overspin};
 use overspin_testing::{signal, skip, until};
 use std::process::Stdio;
+use std::time::Duration;
 
 /// `.ci/run linux` sets it, which compiles a kernel before.
 fn there_is_a_kernel() -> bool {
@@ -72,7 +73,7 @@ fn guests_with_our_locks_run_and_say_what_they_did() {
         let pairs = values(lock, "pairs");
         assert!(pairs.len() == 1 && pairs[0] > 0.0, "{lock}: {pairs:?}");
         for vcpu in ["v0", "v1"] {
-            let ran = values(&format!("{lock}.{vcpu}"), "vcpu-time");
+            let ran = values(&format!("{lock}/{vcpu}"), "vcpu-time");
             assert!(ran.len() == 1 && ran[0] > 0.1 && ran[0] < 60.0, "{lock} {vcpu}: {ran:?}");
         }
     }
@@ -91,6 +92,8 @@ fn a_guest_ends_with_the_command() {
     let scratch = overspin.path("scratch");
     std::fs::create_dir(&scratch).unwrap();
     let guests = || {
+        // It takes a while, and the guest needs the CPU, too.
+        std::thread::sleep(Duration::from_millis(50));
         let tasks = std::fs::read_dir("/proc").unwrap().flatten();
         let lines = tasks.filter_map(|task| std::fs::read(task.path().join("cmdline")).ok());
         let of = scratch.to_str().unwrap().as_bytes();
