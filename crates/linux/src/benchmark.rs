@@ -12,8 +12,8 @@ use overspin_scenario::Metric;
 
 use crate::guest::{Guest, NoAnswer, VcpuTime};
 use crate::image;
-use crate::machine::{Accelerator, Machine};
-use crate::talk::{Ask, Ran, Say};
+use crate::machine::{Accelerator, Files, Machine};
+use crate::talk::{Ask, Ran, Root, Say};
 use crate::{LinuxError, STOCK_FAIR};
 
 /// Whether it came to its end.
@@ -122,7 +122,7 @@ impl InGuests {
         let machine = Machine { parameters: parameters(lock), ..self.machine.clone() };
         let guard =
             |command: &mut std::process::Command| scratch.guard(command).map_err(|e| e.to_string());
-        Guest::boot(&machine, &self.init, Some(&self.disk), scratch.path(), &guard, cancel)
+        Guest::boot(&machine, &self.init, Files::Disk(&self.disk), scratch.path(), &guard, cancel)
             .map_err(no_answer)
     }
 
@@ -131,7 +131,7 @@ impl InGuests {
         let mut guest = self.boot(&self.locks[place / self.parts()], cancel)?;
         self.steps.tell("reading the disk");
         let read = image::READ.map(|folder| Ask::Read(folder.into()));
-        for ask in [Ask::Root].iter().chain(&read) {
+        for ask in [Ask::Root(Root::Disk)].iter().chain(&read) {
             guest.ask(ask, READY, &mut |_| {}, cancel).map_err(no_answer)?;
         }
         let mut command = vec!["make".to_owned(), load.argument(self.machine.vcpus as usize)];
@@ -297,8 +297,9 @@ impl Benchmark for InGuests {
     }
 }
 
-/// What the kernel is told.
-fn parameters(lock: &str) -> String {
+/// What the kernel is told to take this lock.
+#[must_use]
+pub fn parameters(lock: &str) -> String {
     // Built in, they would start at each boot.
     let quiet = "locktorture.torture_type=none rcutorture.torture_type=none";
     match lock {

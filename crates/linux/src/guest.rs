@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::machine::{Devices, Machine, Running};
+use crate::machine::{Devices, Files, Machine, Running};
 use crate::program::file;
 use crate::talk::{Ask, Say};
 use crate::{Guard, LinuxError};
@@ -51,7 +51,7 @@ impl From<LinuxError> for NoAnswer {
 }
 
 impl Guest {
-    /// Boots a guest, with the initial file system `init` and a read-only disk, and waits until it is up. `folder` is for the
+    /// Boots a guest, with the initial file system `init` and files for programs, and waits until it is up. `folder` is for the
     /// socket; a path to a socket is short.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Guest {
     pub fn boot(
         machine: &Machine,
         init: &Path,
-        disk: Option<&Path>,
+        files: Files<'_>,
         folder: &Path,
         guard: Guard<'_>,
         stop: &dyn Fn() -> bool,
@@ -67,7 +67,7 @@ impl Guest {
         let socket = folder.join("guest");
         let _ = fs::remove_file(&socket);
         let listener = UnixListener::bind(&socket).map_err(|cause| file(&socket, cause))?;
-        let devices = Devices { init, disk, port: &socket };
+        let devices = Devices { init, files, port: &socket };
         let running = machine.start(Some(&devices), guard)?;
         // QEMU connects before it boots.
         listener.set_nonblocking(true).map_err(|cause| file(&socket, cause))?;

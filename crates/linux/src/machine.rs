@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::program::{failed, last_lines};
-use crate::talk::PORT;
+use crate::talk::{HOST, PORT};
 use crate::{Guard, LinuxError};
 
 /// How often to look whether to stop.
@@ -46,13 +46,25 @@ pub struct Machine {
     pub accelerator: Accelerator,
 }
 
+/// The host's root, which a guest only reads.
+const OF_HOST: &str = "local,path=/,security_model=none,readonly=on,multidevs=remap";
+
+/// Files that programs in a guest see. They only read them.
+#[derive(Clone, Copy, Debug)]
+pub enum Files<'a> {
+    /// Those of a disk: ext4.
+    Disk(&'a Path),
+    /// Those of this host, all of them.
+    OfHost,
+}
+
 /// What a guest with our first process has besides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Devices<'a> {
     /// Its initial file system.
     pub(crate) init: &'a Path,
-    /// A disk, which it only reads.
-    pub(crate) disk: Option<&'a Path>,
+    /// Files for programs.
+    pub(crate) files: Files<'a>,
     /// The socket behind its virtio port.
     pub(crate) port: &'a Path,
 }
@@ -85,11 +97,13 @@ impl Machine {
             qemu.args(["-device", "virtio-serial-pci", "-chardev"])
                 .arg(format!("socket,id=port,path={}", escaped(devices.port)))
                 .args(["-device", &format!("virtserialport,chardev=port,name={PORT}")]);
-            if let Some(disk) = devices.disk {
-                qemu.arg("-drive")
+            match devices.files {
+                Files::Disk(disk) => qemu
+                    .arg("-drive")
                     .arg(format!("if=none,id=disk,format=raw,readonly=on,file={}", escaped(disk)))
-                    .args(["-device", "virtio-blk-pci,drive=disk"]);
-            }
+                    .args(["-device", "virtio-blk-pci,drive=disk"]),
+                Files::OfHost => qemu.args(["-virtfs", &format!("{OF_HOST},mount_tag={HOST}")]),
+            };
         }
         qemu.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         qemu

@@ -6,12 +6,15 @@ use serde::{Deserialize, Serialize};
 /// Name of the port, as the guest finds it in `/sys/class/virtio-ports`.
 pub const PORT: &str = "overspin";
 
+/// The mount tag of the host's root.
+pub const HOST: &str = "host";
+
 /// What the host asks for. The guest does one thing at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
-    /// From now on programs see the file system of the disk, with what they write in memory.
-    Root,
+    /// From now on programs see this file system, with what they write in memory.
+    Root(Root),
     /// Reads all files below this folder, so that the first run does not wait for the disk.
     Read(String),
     /// Runs a program to its end.
@@ -30,6 +33,16 @@ pub enum Ask {
     },
     /// Powers off.
     Off,
+}
+
+/// A file system for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Root {
+    /// The disk's.
+    Disk,
+    /// The host's own, through the mount tag [`HOST`].
+    Host,
 }
 
 /// What a guest says.

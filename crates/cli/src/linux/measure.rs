@@ -1,6 +1,6 @@
 //! `overspin linux kernbench` and `dup`: benchmarks inside guests, with one lock or another as their kernel's spinlock.
 
-use super::{SourceArgs, Teller, built, failure, guarded, known};
+use super::{Built, SourceArgs, Teller, built, failure, guarded, known};
 use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::measure::benchmarks::{load, seconds};
@@ -8,11 +8,12 @@ use crate::measure::real::{RealArgs, run};
 use clap::Args;
 use overspin_linux::benchmark::{InGuests, Work};
 use overspin_linux::machine::{self, Machine};
-use overspin_linux::{STOCK, STOCK_FAIR, alone, image, init, needs};
+use overspin_linux::{Guard, STOCK, STOCK_FAIR, alone, image, init, needs};
 use overspin_real::kernbench::Load;
 use overspin_real::preload::Locks;
 use overspin_report::Block;
 use overspin_runs::record::Record;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Runs of each place, if the user does not say, as kernbench makes them.
@@ -21,6 +22,20 @@ const RUNS: u32 = 5;
 const VCPUS: u32 = 4;
 /// MiB: what 16 compilers need.
 const MEMORY: u32 = 1024;
+
+/// How large a guest is, and where it runs.
+#[derive(Debug, Args)]
+pub(super) struct SizeArgs {
+    /// vCPUs of a guest
+    #[arg(long, value_name = "N", default_value_t = VCPUS, value_parser = clap::value_parser!(u32).range(1..=64))]
+    vcpus: u32,
+    /// CPUs of this machine on which the vCPUs run, for example 0,1 or 0-1; default: all
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    cpus: Option<String>,
+    /// Memory of a guest in MiB
+    #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = clap::value_parser!(u32).range(256..))]
+    memory: u32,
+}
 
 /// Guests, and what is measured of them.
 #[derive(Debug, Args)]
@@ -34,15 +49,8 @@ pub(super) struct GuestArgs {
         default_value = "lock-byte,xen-pv,ticket"
     )]
     locks: Vec<String>,
-    /// vCPUs of a guest
-    #[arg(long, value_name = "N", default_value_t = VCPUS, value_parser = clap::value_parser!(u32).range(1..=64))]
-    vcpus: u32,
-    /// CPUs of this machine on which the vCPUs run, for example 0,1 or 0-1; default: all
-    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
-    cpus: Option<String>,
-    /// Memory of a guest in MiB
-    #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = clap::value_parser!(u32).range(256..))]
-    memory: u32,
+    #[command(flatten)]
+    size: SizeArgs,
     #[command(flatten)]
     source: SourceArgs,
     #[command(flatten)]
@@ -94,9 +102,7 @@ impl GuestArgs {
     pub(super) fn of(locks: &[&str], real: RealArgs) -> Self {
         Self {
             locks: locks.iter().map(|name| (*name).to_owned()).collect(),
-            vcpus: VCPUS,
-            cpus: None,
-            memory: MEMORY,
+            size: SizeArgs { vcpus: VCPUS, cpus: None, memory: MEMORY },
             source: SourceArgs { source: None },
             real,
         }
@@ -113,31 +119,43 @@ fn measured(
     for needed in [&needs::TO_RUN[..], &needs::FOR_DISKS] {
         needs::programs(needed).map_err(failure)?;
     }
-    needs::memory(args.memory).map_err(failure)?;
     let mut benchmark = guarded(|guard| {
         let built = built(&args.source, global, guard)?;
+        let (machine, init, why) = machine_of(&built, &args.size, global, guard)?;
         let _alone = alone(&built.cache).map_err(failure)?;
-        let teller = Teller::new(global);
-        teller.tell("the first process of guests");
-        let init = init::compile(&built.cache.join("init")).map_err(failure)?;
-        teller.tell("the disk of guests: made once");
+        Teller::new(global).tell("the disk of guests: made once");
         let disk = image::make(&built.cache, &built.tree, guard).map_err(failure)?;
-        teller.tell("what carries a kernel here: KVM is tried");
-        let (accelerator, why) = machine::accelerator(&built.kernel, guard).map_err(failure)?;
-        let machine = Machine {
-            kernel: built.kernel,
-            parameters: String::new(),
-            vcpus: args.vcpus,
-            cpus: args.cpus.clone(),
-            memory: args.memory,
-            accelerator,
-        };
         let mut benchmark = InGuests::new(machine, init, disk, args.locks.clone(), work);
         benchmark.why_emulated = why;
         Ok(benchmark)
     })?;
     let locks = Locks { names: args.locks.clone(), library: None };
     run(&mut benchmark, &locks, &args.real, RUNS, first, global)
+}
+
+/// A machine of this size, the first process of its guests, and why it is emulated if it is.
+pub(super) fn machine_of(
+    built: &Built,
+    size: &SizeArgs,
+    global: &Global,
+    guard: Guard<'_>,
+) -> Result<(Machine, PathBuf, Option<String>), Failure> {
+    needs::memory(size.memory).map_err(failure)?;
+    let _alone = alone(&built.cache).map_err(failure)?;
+    let teller = Teller::new(global);
+    teller.tell("the first process of guests");
+    let init = init::compile(&built.cache.join("init")).map_err(failure)?;
+    teller.tell("what carries a kernel here: KVM is tried");
+    let (accelerator, why) = machine::accelerator(&built.kernel, guard).map_err(failure)?;
+    let machine = Machine {
+        kernel: built.kernel.clone(),
+        parameters: String::new(),
+        vcpus: size.vcpus,
+        cpus: size.cpus.clone(),
+        memory: size.memory,
+        accelerator,
+    };
+    Ok((machine, init, why))
 }
 
 /// A list of CPUs, as `taskset -c` reads it.

@@ -1,5 +1,6 @@
 //! `overspin linux`: real Linux kernels whose spinlock is one of our locks.
 
+mod exec;
 mod measure;
 pub(crate) mod published;
 mod torture;
@@ -8,10 +9,11 @@ use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
 use clap::{Args, Subcommand};
+use exec::ExecArgs;
 use measure::{DupArgs, KernbenchArgs};
 use overspin_linux::{Guard, LOCKS, LinuxError, kernel, needs, object, source};
 use overspin_real::scratch::Scratch;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use torture::TortureArgs;
 
@@ -32,6 +34,8 @@ enum LinuxCommand {
     Kernbench(KernbenchArgs),
     /// Let threads inside guests duplicate and close a file descriptor: the shortest way to a contended spinlock
     Dup(DupArgs),
+    /// Run a program of this machine in a guest, with one lock or another as its kernel's spinlock
+    Exec(ExecArgs),
 }
 
 #[derive(Debug, Args)]
@@ -52,13 +56,19 @@ pub(crate) fn linux(args: &LinuxArgs, global: &Global) -> Result<Verdict, Failur
         LinuxCommand::Torture(args) => guarded(|guard| torture::torture(args, global, guard)),
         LinuxCommand::Kernbench(args) => measure::kernbench(args, global),
         LinuxCommand::Dup(args) => measure::dup(args, global),
+        LinuxCommand::Exec(args) => exec::exec(args, global),
     }
 }
 
 /// Calls `what` with a guard of the programs that it starts: they end with this process, however that ends.
 fn guarded<T>(what: impl FnOnce(Guard<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    guarded_in(|guard, _| what(guard))
+}
+
+/// As [`guarded`], with a folder that ends with them.
+fn guarded_in<T>(what: impl FnOnce(Guard<'_>, &Path) -> Result<T, Failure>) -> Result<T, Failure> {
     let scratch = Scratch::new(None).map_err(|f| crate::measure::real::failure(&f))?;
-    what(&|command| scratch.guard(command).map_err(|e| e.to_string()))
+    what(&|command| scratch.guard(command).map_err(|e| e.to_string()), scratch.path())
 }
 
 /// A kernel, and where it and all that is made with it are.

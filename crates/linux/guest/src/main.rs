@@ -49,7 +49,7 @@ fn serve() -> Result<(), String> {
 
 fn answer(ask: Ask, host: &mut Host) -> Result<Say, String> {
     match ask {
-        Ask::Root => root::of_disk().map(|()| Say::Done),
+        Ask::Root(of) => root::enter(of).map(|()| Say::Done),
         Ask::Read(folder) => {
             root::read(&folder);
             Ok(Say::Done)

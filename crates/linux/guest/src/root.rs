@@ -1,5 +1,6 @@
 //! File systems.
 
+use crate::talk::{HOST, Root};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::mount::{MountFlags, mount};
 use std::ffi::CString;
@@ -7,7 +8,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Where the disk's file system, what is written, and both together are.
+/// Where the file system of the disk or the host, what is written, and both together are.
 const DISK: &str = "/disk";
 const WRITTEN: &str = "/written";
 const ROOT: &str = "/root";
@@ -39,9 +40,16 @@ fn mount_at(
     }
 }
 
-/// From now on this process and its children see the disk's file system. What they write stays in memory.
-pub(crate) fn of_disk() -> Result<(), String> {
-    mount_at("/dev/vda", "ext4", DISK, MountFlags::RDONLY, "")?;
+/// From now on this process and its children see this file system. What they write stays in memory.
+pub(crate) fn enter(root: Root) -> Result<(), String> {
+    match root {
+        Root::Disk => mount_at("/dev/vda", "ext4", DISK, MountFlags::RDONLY, "")?,
+        Root::Host => {
+            // What was read is kept: nobody else writes what matters here.
+            let data = "trans=virtio,version=9p2000.L,msize=512000,cache=loose";
+            mount_at(HOST, "9p", DISK, MountFlags::RDONLY, data)?;
+        }
+    }
     mount_at("tmpfs", "tmpfs", WRITTEN, MountFlags::empty(), "size=90%")?;
     let folders = ["upper", "work"].map(|name| format!("{WRITTEN}/{name}"));
     for folder in &folders {

@@ -1,0 +1,89 @@
+//! `overspin linux exec`: a program of this host in a guest whose kernel has one lock or another.
+
+use super::measure::machine_of;
+use super::{SourceArgs, built, failure, guarded_in, known};
+use crate::args::{EXIT_CODES, Global};
+use crate::failure::{Failure, Verdict};
+use crate::show::Outputs;
+use crate::signals;
+use clap::Args;
+use overspin_linux::benchmark::parameters;
+use overspin_linux::guest::{Guest, NoAnswer};
+use overspin_linux::machine::Files;
+use overspin_linux::talk::{Ask, Ran, Root, Say};
+use overspin_linux::{STOCK, STOCK_FAIR, needs};
+use std::time::Duration;
+
+/// The limit of what only gets ready.
+const READY: Duration = Duration::from_secs(60);
+/// A program without a limit of its own.
+const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+#[derive(Debug, Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(super) struct ExecArgs {
+    /// Lock of the guest's kernel: one of `overspin linux torture`, stock or stock-fair
+    #[arg(long, value_name = "NAME", default_value = STOCK)]
+    lock: String,
+    #[command(flatten)]
+    size: super::measure::SizeArgs,
+    #[command(flatten)]
+    source: SourceArgs,
+    /// The program and its arguments; it sees this machine's files, and what it writes is gone at the end
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    command: Vec<String>,
+}
+
+pub(super) fn exec(args: &ExecArgs, global: &Global) -> Result<Verdict, Failure> {
+    known(std::slice::from_ref(&args.lock), &[STOCK, STOCK_FAIR])?;
+    needs::programs(&needs::TO_RUN).map_err(failure)?;
+    let outputs = Outputs::new(global, &[])?;
+    guarded_in(|guard, folder| {
+        let built = built(&args.source, global, guard)?;
+        let (mut machine, init, _) = machine_of(&built, &args.size, global, guard)?;
+        machine.parameters = parameters(&args.lock);
+        let stop = signals::interrupted();
+        let answer = |no: NoAnswer| match no {
+            NoAnswer::Error(error) => failure(error),
+            NoAnswer::Stopped | NoAnswer::TooLong => {
+                Failure::environment("the guest was stopped", "run the same command again")
+            }
+        };
+        let mut guest =
+            Guest::boot(&machine, &init, Files::OfHost, folder, guard, &stop).map_err(answer)?;
+        guest.ask(&Ask::Root(Root::Host), READY, &mut |_| {}, &stop).map_err(answer)?;
+        let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
+        let folder = here.to_string_lossy().into_owned();
+        let ask = Ask::Run { command: args.command.clone(), folder };
+        let mut line = |text: &str| {
+            // A reader that is gone is told at the end.
+            let _ = outputs.print(&format!("{text}\n"));
+        };
+        match guest.ask(&ask, FOREVER, &mut line, &stop).map_err(answer)? {
+            Say::Ran(ran) => {
+                if !global.quiet {
+                    eprintln!("{}", words(&args.lock, &ran));
+                }
+                Ok(if ran.status == 0 { Verdict::Fine } else { Verdict::Finding })
+            }
+            other => {
+                let cause = format!("the guest says {other:?}");
+                Err(Failure::environment(cause, "this is a fault in overspin"))
+            }
+        }
+    })
+}
+
+/// What the program used.
+fn words(lock: &str, ran: &Ran) -> String {
+    let Ran { status, elapsed_s, user_s, system_s, preempted, slept, .. } = ran;
+    format!(
+        "in a guest with {lock}: exit status {status}, {elapsed_s:.2} s, {user_s:.2} s user, {system_s:.2} s system, \
+         {preempted} switches, {slept} sleeps"
+    )
+}
