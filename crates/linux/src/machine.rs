@@ -1,6 +1,6 @@
 //! A machine of QEMU that boots a kernel.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -234,14 +234,36 @@ impl Drop for Running {
     }
 }
 
-/// What carries out a guest's instructions here, found by booting `kernel`: KVM, or a reason why not.
+/// What carries out a guest's instructions here: KVM, or a reason why not. It is found by booting `kernel`, and kept in the
+/// folder `cache` until this machine boots again or the kernel changes.
 ///
 /// # Errors
 /// If QEMU cannot be started at all.
 pub fn accelerator(
     kernel: &Path,
+    cache: &Path,
     guard: Guard<'_>,
 ) -> Result<(Accelerator, Option<String>), LinuxError> {
+    const KVM: &str = "KVM";
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let changed = fs::metadata(kernel).and_then(|found| found.modified());
+    let key = format!("{} {changed:?}", boot.trim());
+    let path = cache.join("accelerator");
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    let found = match kept.split_once('\n') {
+        Some((known, KVM)) if known == key => return Ok((Accelerator::Kvm, None)),
+        Some((known, why)) if known == key => {
+            return Ok((Accelerator::Emulation, Some(why.to_owned())));
+        }
+        _ => tried(kernel, guard)?,
+    };
+    let (_, why) = &found;
+    // It is found again if it cannot be kept.
+    let _ = fs::write(&path, format!("{key}\n{}", why.as_deref().unwrap_or(KVM)));
+    Ok(found)
+}
+
+fn tried(kernel: &Path, guard: Guard<'_>) -> Result<(Accelerator, Option<String>), LinuxError> {
     /// A kernel that runs prints its first line within a tenth of this.
     const LIMIT: Duration = Duration::from_secs(4);
     if let Err(error) = File::options().read(true).write(true).open("/dev/kvm") {
@@ -277,4 +299,36 @@ pub fn accelerator(
         Accelerator::Emulation,
         Some(format!("KVM carries no kernel here: within {seconds} s {how_far}")),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_a_comma_is_one_value() {
+        assert_eq!(escaped(Path::new("/a,b/c")), "/a,,b/c");
+    }
+
+    #[test]
+    fn what_carries_kernels_is_kept_until_the_kernel_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = folder.path().join("vmlinux");
+        fs::write(&kernel, "").unwrap();
+        let guard = |_: &mut Command| Err("nothing may start".to_owned());
+        let key = || {
+            let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+            format!("{} {:?}", boot.trim(), fs::metadata(&kernel).and_then(|f| f.modified()))
+        };
+        let kept = folder.path().join("accelerator");
+        fs::write(&kept, format!("{}\nno luck", key())).unwrap();
+        let (accelerator, why) = super::accelerator(&kernel, folder.path(), &guard).unwrap();
+        assert_eq!((accelerator, why.as_deref()), (Accelerator::Emulation, Some("no luck")));
+        fs::write(&kept, format!("{}\nKVM", key())).unwrap();
+        assert_eq!(super::accelerator(&kernel, folder.path(), &guard).unwrap().0, Accelerator::Kvm);
+        fs::write(&kept, "of another boot\nKVM").unwrap();
+        let again = super::accelerator(&kernel, folder.path(), &guard);
+        // It is tried: without /dev/kvm there is nothing to start.
+        assert!(again.is_err() || again.is_ok_and(|(found, _)| found == Accelerator::Emulation));
+    }
 }

@@ -146,7 +146,8 @@ pub(super) fn machine_of(
     teller.tell("the first process of guests");
     let init = init::compile(&built.cache.join("init")).map_err(failure)?;
     teller.tell("what carries a kernel here: KVM is tried");
-    let (accelerator, why) = machine::accelerator(&built.kernel, guard).map_err(failure)?;
+    let (accelerator, why) =
+        machine::accelerator(&built.kernel, &built.cache, guard).map_err(failure)?;
     let machine = Machine {
         kernel: built.kernel.clone(),
         parameters: String::new(),

@@ -1,6 +1,6 @@
 //! `overspin linux torture`: the kernel's own judge of its locks.
 
-use super::{SourceArgs, built, failure, known};
+use super::{Built, SourceArgs, built, failure, known};
 use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
@@ -46,8 +46,8 @@ pub(super) fn torture(
         true => LOCKS.to_vec(),
         false => args.locks.iter().map(String::as_str).collect(),
     };
-    let kernel = built(&args.source, global, guard)?.kernel;
-    let (accelerator, why) = machine::accelerator(&kernel, guard).map_err(failure)?;
+    let Built { kernel, cache, .. } = built(&args.source, global, guard)?;
+    let (accelerator, why) = machine::accelerator(&kernel, &cache, guard).map_err(failure)?;
     let parameters = String::new();
     let machine =
         Machine { kernel, parameters, vcpus: args.vcpus, cpus: None, memory: MEMORY, accelerator };
