@@ -215,9 +215,13 @@ impl Benchmark for InGuests {
     }
 
     fn description(&self) -> String {
-        let Machine { vcpus, memory, cpus, accelerator, kernel, .. } = &self.machine;
+        let Machine { vcpus, memory, cpus, accelerator, kernel, by_instructions, .. } =
+            &self.machine;
         let on = cpus.as_ref().map_or("all CPUs".into(), |cpus| format!("the CPUs {cpus}"));
         let by = match accelerator {
+            _ if *by_instructions => {
+                "QEMU's emulation by the clock of instructions, one CPU for all vCPUs".to_owned()
+            }
             Accelerator::Kvm => "KVM".to_owned(),
             Accelerator::Emulation => {
                 let why = self.why_emulated.as_deref().map_or(String::new(), |w| format!(" ({w})"));

@@ -5,7 +5,7 @@ use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::measure::benchmarks::{load, seconds};
 use crate::measure::real::{RealArgs, run};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use overspin_linux::benchmark::{InGuests, Work};
 use overspin_linux::machine::{self, Machine};
 use overspin_linux::{Guard, STOCK, STOCK_FAIR, alone, image, init, needs};
@@ -35,6 +35,19 @@ pub(super) struct SizeArgs {
     /// Memory of a guest in MiB
     #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = clap::value_parser!(u32).range(256..))]
     memory: u32,
+    /// What time goes on with: the host's clock, or the guest's instructions, which no load of this machine changes; then one
+    /// CPU runs all vCPUs in turn
+    #[arg(long, value_name = "CLOCK", default_value = "host")]
+    clock: Clock,
+}
+
+/// What a guest's time goes on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Clock {
+    /// The host's clock
+    Host,
+    /// The guest's instructions
+    Instructions,
 }
 
 /// Guests, and what is measured of them.
@@ -102,7 +115,7 @@ impl GuestArgs {
     pub(super) fn of(locks: &[&str], real: RealArgs) -> Self {
         Self {
             locks: locks.iter().map(|name| (*name).to_owned()).collect(),
-            size: SizeArgs { vcpus: VCPUS, cpus: None, memory: MEMORY },
+            size: SizeArgs { vcpus: VCPUS, cpus: None, memory: MEMORY, clock: Clock::Host },
             source: SourceArgs { source: None },
             real,
         }
@@ -155,6 +168,7 @@ pub(super) fn machine_of(
         cpus: size.cpus.clone(),
         memory: size.memory,
         accelerator,
+        by_instructions: size.clock == Clock::Instructions,
     };
     Ok((machine, init, why))
 }

@@ -49,8 +49,15 @@ pub(super) fn torture(
     let Built { kernel, cache, .. } = built(&args.source, global, guard)?;
     let (accelerator, why) = machine::accelerator(&kernel, &cache, guard).map_err(failure)?;
     let parameters = String::new();
-    let machine =
-        Machine { kernel, parameters, vcpus: args.vcpus, cpus: None, memory: MEMORY, accelerator };
+    let machine = Machine {
+        kernel,
+        parameters,
+        vcpus: args.vcpus,
+        cpus: None,
+        memory: MEMORY,
+        accelerator,
+        by_instructions: false,
+    };
     let stop = signals::interrupted();
     let judge = |lock: &str, kind: &str| {
         if !global.quiet && !global.no_progress {
