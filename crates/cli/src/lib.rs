@@ -94,6 +94,9 @@ pub fn main_of(catalog: Catalog, arguments: Vec<OsString>) -> u8 {
     let result = signals::watch()
         .and_then(|()| catalog.install())
         .and_then(|parts| command::run(&args, &parts));
+    for sentence in overspin_real::left_behind::words() {
+        eprintln!("{}", overspin_report::wrap(&format!("note: {sentence}")));
+    }
     for folder in overspin_real::scratch::still_removed() {
         eprintln!("note: {} is still being removed, by a process of its own", folder.display());
     }

@@ -2,6 +2,7 @@
 
 use crate::benchmark::{Benchmark, Outcome};
 use crate::kernbench::with_usage;
+use crate::left_behind::processes;
 use crate::preload::{self, Locks, NONE};
 use crate::scratch::Scratch;
 use crate::{Cancel, Failed, program};
@@ -90,7 +91,14 @@ impl Benchmark for AnyCommand {
     }
 
     fn doubts(&self) -> Vec<String> {
-        self.doubts.clone()
+        let left = self.ready.as_ref().map_or(0, |scratch| scratch.left_behind().len());
+        let behind = (left > 0).then(|| {
+            format!(
+                "the program left {} behind, which were ended after each run: what they did is in no figure",
+                processes(left)
+            )
+        });
+        self.doubts.iter().cloned().chain(behind).collect()
     }
 }
 

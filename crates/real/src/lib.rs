@@ -13,6 +13,7 @@
 //! | [`seconds`] | what the machine did in each second |
 //! | [`contention`] | waits for the kernel's own locks, where the kernel tells |
 //! | [`program`], [`scratch`] | child processes and folders that never outlive us, even if we are killed |
+//! | [`left_behind`] | what programs leave behind at their end, and its end |
 //! | [`preload`] | a lock in place of a program's pthread mutexes |
 
 pub mod benchmark;
@@ -21,7 +22,9 @@ pub mod contention;
 pub mod count;
 pub mod dbench;
 mod failed;
+mod keeper;
 pub mod kernbench;
+pub mod left_behind;
 mod lock_stat;
 pub mod packets;
 pub mod pft;

@@ -1,16 +1,18 @@
 //! A program that is measured: its time, its resource usage, its output; ended if the user stops the measurement.
 
+use crate::keeper::End;
+use crate::left_behind;
 use crate::scratch::Scratch;
 use crate::{Cancel, Failed};
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often a waiting measurement looks whether the user stopped it.
@@ -96,10 +98,13 @@ fn words(command: &Command) -> String {
 #[derive(Debug)]
 pub(crate) struct Running {
     words: String,
+    program: String,
     group: u32,
+    keeper: u32,
     scratch: Arc<Scratch>,
-    began: Instant,
-    end: mpsc::Receiver<(Instant, libc::c_int, libc::rusage)>,
+    end: mpsc::Receiver<End>,
+    /// Ends when nothing of the program is left.
+    waits: JoinHandle<()>,
     output: [File; 2],
     /// Bytes of standard output in which lines were counted, and their number.
     counted: (u64, usize),
@@ -117,57 +122,37 @@ pub(crate) fn start(mut command: Command, scratch: &Arc<Scratch>) -> Result<Runn
     let output = [file()?, file()?];
     let copy = |file: &File| file.try_clone().map_err(|e| Failed::io("use", scratch.path(), &e));
     command.stdin(Stdio::null()).stdout(copy(&output[0])?).stderr(copy(&output[1])?);
-    scratch.guard(&mut command)?;
+    let mut reports = scratch.keep(&mut command)?;
     let cannot = |e: std::io::Error| {
         Failed::needs(format!("cannot run `{words}`: {e}"), "check that it can be executed")
     };
-    let (mut hears, tells) = std::io::pipe().map_err(cannot)?;
-    // The program begins where the child executes it. A fork takes a part of a millisecond, and on a busy machine many.
-    // SAFETY: POSIX allows both calls in a signal handler, and so between fork and exec.
-    unsafe { command.pre_exec(move || (&tells).write_all(&monotonic().to_ne_bytes())) };
-    let child = command.spawn().map_err(cannot)?;
-    let mut at = [0; size_of::<i64>()];
-    // Without the child's word, it has begun now.
-    let since = match hears.read_exact(&mut at) {
-        Ok(()) => u64::try_from(monotonic() - i64::from_ne_bytes(at)).unwrap_or(0),
-        Err(_) => 0,
-    };
-    let began = Instant::now().checked_sub(Duration::from_nanos(since));
-    let began = began.unwrap_or_else(Instant::now);
-    let group = child.id();
+    let mut keeper = command.spawn().map_err(cannot)?;
+    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let program = name.to_string_lossy().into_owned();
+    drop(command);
+    let group = reports.begun().map_err(cannot)?;
+    let keeper_id = keeper.id();
     let (tell, end) = mpsc::channel();
-    // A thread that waits sees the end when it happens; looking now and then would add to the elapsed time.
-    std::thread::spawn(move || {
-        let (status, usage) = wait(group);
-        // If nobody listens any more, the process has at least been waited for.
-        let _ = tell.send((Instant::now(), status, usage));
-    });
-    let scratch = Arc::clone(scratch);
-    Ok(Running { words, group, scratch, began, end, output, counted: (0, 0), over: false })
-}
-
-/// Nanoseconds of the clock that [`Instant`] reads.
-fn monotonic() -> i64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a variable that the call fills.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec * 1_000_000_000 + now.tv_nsec
-}
-
-/// Waits for a child.
-fn wait(pid: u32) -> (libc::c_int, libc::rusage) {
-    let mut status = 0;
-    // SAFETY: all zeros is a valid value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: both pointers are to variables that live longer than the call.
-        let result = unsafe { libc::wait4(pid.cast_signed(), &raw mut status, 0, &raw mut usage) };
-        let again =
-            result < 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted;
-        if !again {
-            return (status, usage);
+    let waits = std::thread::spawn(move || {
+        if let Ok(end) = reports.ended() {
+            // If nobody listens any more, the keeper is at least waited for.
+            let _ = tell.send(end);
         }
-    }
+        drop(tell);
+        let _ = keeper.wait();
+    });
+    Ok(Running {
+        words,
+        program,
+        group,
+        keeper: keeper_id,
+        scratch: Arc::clone(scratch),
+        end,
+        waits,
+        output,
+        counted: (0, 0),
+        over: false,
+    })
 }
 
 impl Running {
@@ -197,7 +182,7 @@ impl Running {
         tell: &dyn Fn(usize),
     ) -> Result<Ended, Failed> {
         let mut counted = Instant::now();
-        let (at, status, usage) = loop {
+        let End { elapsed_ns, status, usage } = loop {
             match self.end.recv_timeout(LOOK) {
                 Ok(end) => break end,
                 Err(RecvTimeoutError::Timeout) if cancel() => return Err(Failed::Stopped),
@@ -224,7 +209,7 @@ impl Running {
         }
         let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
         let usage = Usage {
-            elapsed_s: at.duration_since(self.began).as_secs_f64(),
+            elapsed_s: Duration::from_nanos(elapsed_ns).as_secs_f64(),
             user_s: seconds(usage.ru_utime),
             system_s: seconds(usage.ru_stime),
             preempted: usage.ru_nivcsw.cast_unsigned(),
@@ -268,7 +253,7 @@ impl Running {
                 break;
             }
         }
-        // Processes that the first one left behind.
+        // Of its group, nothing is to go on.
         // SAFETY: as above, but for the short time since: numbers of processes are not given again so soon.
         unsafe { libc::kill(-self.group.cast_signed(), libc::SIGKILL) };
         self.over = true;
@@ -278,7 +263,13 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop();
-        self.scratch.ended(self.group);
+        let gone = || self.waits.is_finished();
+        let left = left_behind::end(&self.program, self.keeper, gone);
+        self.scratch.note_left_behind(left);
+        // What would not end is the guardian's, at the end of all.
+        if gone() {
+            self.scratch.ended(self.keeper);
+        }
     }
 }
 

@@ -5,9 +5,11 @@
 //! killed, because the kernel then closes it. So there is one way to clean up, which every run takes.
 //!
 //! A program tells the guardian of itself between fork and exec. So there is no moment in which it runs and nobody
-//! would end it.
+//! would end it. What it leaves behind stays below its [keeper](crate::keeper), where the guardian finds it.
 
 use crate::Failed;
+use crate::keeper::{self, Reports};
+use crate::left_behind::{self, LeftBehind};
 use std::fmt::Write as _;
 use std::fs::DirBuilder;
 use std::io::{self, Write};
@@ -35,22 +37,56 @@ pub fn still_removed() -> Vec<PathBuf> {
 }
 
 /// What the guardian does. Its argument is the folder. It gives programs 5 s to end by themselves after SIGINT, which
-/// is how a database is asked to stop at once but in order.
+/// is how a database is asked to stop at once but in order. What has left the group of its program, as daemons do, has
+/// 2 s after SIGTERM.
 const GUARDIAN: &str = r#"
-groups=
-while read -r word group; do
+kept=
+while read -r word child group; do
     case $word in
-    began) groups="$groups $group" ;;
+    began) kept="$kept $child:$group" ;;
     ended) rest=
-        for g in $groups; do [ "$g" = "$group" ] || rest="$rest $g"; done
-        groups=$rest ;;
+        for k in $kept; do [ "${k%:*}" = "$child" ] || rest="$rest $k"; done
+        kept=$rest ;;
     esac
 done
-for g in $groups; do kill -s INT -- "-$g"; done 2>/dev/null
+for k in $kept; do kill -s INT -- "-${k#*:}"; done 2>/dev/null
 tries=50
-for g in $groups; do
-    while [ $tries -gt 0 ] && kill -s 0 -- "-$g" 2>/dev/null; do sleep 0.1; tries=$((tries - 1)); done
-    kill -s KILL -- "-$g" 2>/dev/null
+for k in $kept; do
+    while [ $tries -gt 0 ] && kill -s 0 -- "-${k#*:}" 2>/dev/null; do sleep 0.1; tries=$((tries - 1)); done
+    kill -s KILL -- "-${k#*:}" 2>/dev/null
+done
+# The processes below the keepers. Zombies have nothing below them.
+below() {
+    all=
+    for file in /proc/[0-9]*/status; do
+        while read -r key value _; do
+            case $key in
+            State:) state=$value ;;
+            Pid:) process=$value ;;
+            PPid:) [ "$state" = Z ] || all="$all $process:$value"
+                break ;;
+            esac
+        done < "$file"
+    done 2>/dev/null
+    known=' ' found= grows=1
+    for k in $kept; do known="$known${k%:*} "; done
+    while [ -n "$grows" ]; do
+        grows=
+        for pair in $all; do
+            case $known in *" ${pair%:*} "*) continue ;; esac
+            case $known in *" ${pair#*:} "*) known="$known${pair%:*} " found="$found ${pair%:*}" grows=1 ;; esac
+        done
+    done
+    echo "$found"
+}
+for signal in TERM KILL; do
+    tries=20
+    while [ -n "$kept" ] && [ $tries -gt 0 ]; do
+        found=$(below)
+        [ -n "$found" ] || break 2
+        kill -s $signal $found 2>/dev/null
+        sleep 0.1; tries=$((tries - 1))
+    done
 done
 rm -rf -- "$1"
 "#;
@@ -88,6 +124,7 @@ pub struct Scratch {
     path: PathBuf,
     guardian: Child,
     told: Mutex<Option<ChildStdin>>,
+    left_behind: Mutex<Vec<LeftBehind>>,
 }
 
 impl Scratch {
@@ -107,7 +144,7 @@ impl Scratch {
         let (mut guardian, path) =
             made.keep().map_err(|e| Failed::io("keep", &parent, &e.error))?;
         let told = Mutex::new(guardian.stdin.take());
-        Ok(Self { path, guardian, told })
+        Ok(Self { path, guardian, told, left_behind: Mutex::default() })
     }
 
     /// Where it is.
@@ -124,43 +161,74 @@ impl Scratch {
     /// # Errors
     /// If this process has no room for another open file.
     pub fn guard(&self, command: &mut Command) -> Result<(), Failed> {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let pipe = told.as_ref().map(|pipe| pipe.as_fd().try_clone_to_owned()).transpose();
-        let pipe = pipe.map_err(|e| Failed::io("tell the guardian of", &self.path, &e))?;
+        let pipe = self.pipe()?;
         command.process_group(0);
         // SAFETY: between fork and exec, `begin` makes only calls that POSIX allows in a signal handler.
-        unsafe { command.pre_exec(move || begin(pipe.as_ref())) };
+        unsafe { command.pre_exec(move || begin(pipe.as_ref(), libc::getpid())) };
         Ok(())
     }
 
-    /// This process group has ended; its number may soon belong to others.
-    pub fn ended(&self, group: u32) {
+    /// The same for a program that has a [keeper](crate::keeper), which is then the child.
+    ///
+    /// # Errors
+    /// As [`Self::guard`].
+    pub(crate) fn keep(&self, command: &mut Command) -> Result<Reports, Failed> {
+        let pipe = self.pipe()?;
+        // SAFETY: it only asks.
+        let begins = move || begin(pipe.as_ref(), unsafe { libc::getppid() });
+        keeper::keep(command, begins).map_err(|e| Failed::io("hear of", &self.path, &e))
+    }
+
+    /// What the guardian reads from.
+    fn pipe(&self) -> Result<Option<OwnedFd>, Failed> {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let pipe = told.as_ref().map(|pipe| pipe.as_fd().try_clone_to_owned()).transpose();
+        pipe.map_err(|e| Failed::io("tell the guardian of", &self.path, &e))
+    }
+
+    /// This child has ended; its number may soon belong to others.
+    pub fn ended(&self, child: u32) {
         let mut line = String::new();
         // Writing to a String cannot fail.
-        let _ = writeln!(line, "ended {group}");
+        let _ = writeln!(line, "ended {child}");
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipe) = told.as_mut() {
             // Without a guardian, the processes still end with their benchmark.
             let _ = pipe.write_all(line.as_bytes());
         }
     }
+
+    /// Notes what a program left behind.
+    pub(crate) fn note_left_behind(&self, more: Vec<LeftBehind>) {
+        self.left_behind.lock().unwrap_or_else(PoisonError::into_inner).extend(more);
+    }
+
+    /// What programs have left behind so far.
+    pub(crate) fn left_behind(&self) -> Vec<LeftBehind> {
+        self.left_behind.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
-/// In the child, before its program begins: tells the guardian, and resets the signals.
-fn begin(pipe: Option<&OwnedFd>) -> io::Result<()> {
-    const WORD: &[u8] = b"began ";
+/// In the program, before it begins: tells the guardian of our child, which is its keeper or itself, and of its group, and
+/// resets the signals.
+fn begin(pipe: Option<&OwnedFd>, child: libc::pid_t) -> io::Result<()> {
+    let mut line = [0; 48];
+    let mut at = line.len();
+    let mut before = |text: &[u8]| {
+        at -= text.len();
+        line[at..at + text.len()].copy_from_slice(text);
+    };
+    before(b"\n");
     // SAFETY: it only asks.
-    let mut number = unsafe { libc::getpid() }.cast_unsigned();
-    let mut line = [0; 32];
-    let mut at = line.len() - 1;
-    line[at] = b'\n';
-    while number > 0 {
-        at -= 1;
-        line[at] = b'0' + (number % 10) as u8;
-        number /= 10;
+    for number in [unsafe { libc::getpid() }, child] {
+        let mut number = number.cast_unsigned();
+        while number > 0 {
+            before(&[b'0' + (number % 10) as u8]);
+            number /= 10;
+        }
+        before(b" ");
     }
-    at -= WORD.len();
-    line[at..at + WORD.len()].copy_from_slice(WORD);
+    before(b"began");
     if let Some(pipe) = pipe {
         // Without a guardian, the program still ends with its benchmark, and the pipe's signal must not end it now.
         // SAFETY: a signal of ours, and bytes that live longer than the call. The line is shorter than a pipe's
@@ -181,6 +249,7 @@ fn begin(pipe: Option<&OwnedFd>) -> io::Result<()> {
 impl Drop for Scratch {
     fn drop(&mut self) {
         drop(self.told.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        left_behind::tell_at_end(self.left_behind());
         // The folder is gone when the guardian has ended.
         let began = Instant::now();
         while matches!(self.guardian.try_wait(), Ok(None)) {

@@ -245,6 +245,78 @@ fn ctrl_c_and_a_kill_leave_no_process_and_no_file() {
     assert!(!record["runs"].as_array().unwrap().is_empty(), "the finished runs are kept");
 }
 
+/// A script whose process in a session of its own, a daemon, tells its number with a file and lives on. Then the script
+/// does `then`.
+fn daemonises(traps: &str, then: &str) -> String {
+    let daemon = format!("{traps} : > pids/$$; exec sleep 1000");
+    format!("setsid sh -c '{daemon}' & until [ -e pids/$! ]; do sleep 0.01; done; {then}")
+}
+
+/// The numbers of the daemons that have begun.
+fn daemons(overspin: &overspin_testing::Program) -> Vec<u32> {
+    let files = std::fs::read_dir(overspin.path("pids")).unwrap();
+    files.map(|f| f.unwrap().file_name().into_string().unwrap().parse().unwrap()).collect()
+}
+
+fn lives(pid: u32) -> bool {
+    // A zombie has none.
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep\0"))
+}
+
+#[test]
+fn what_a_program_leaves_behind_is_ended_after_each_run_and_named() {
+    let overspin = overspin();
+    std::fs::create_dir(overspin.path("pids")).unwrap();
+    let mut ours = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let script = daemonises("", "true");
+    let args = ["measure", "command", "--runs=1", "--", "sh", "-c", &script];
+    let (out, err) = overspin.fine(&args);
+    let pids = daemons(&overspin);
+    assert_eq!(pids.len(), 2, "the warm-up, and the run");
+    let err = err.replace('\n', " ");
+    assert!(err.contains("note: ended 2 processes that `sh` left behind: sleep (pid "), "{err}");
+    assert!(pids.iter().all(|pid| !lives(*pid) && err.contains(&format!("(pid {pid})"))), "{err}");
+    assert!(out.replace('\n', " ").contains("left 2 processes behind"), "{out}");
+    assert!(lives(ours.id()), "others are not touched");
+    ours.kill().unwrap();
+    ours.wait().unwrap();
+}
+
+#[test]
+fn what_has_left_the_group_of_a_program_ends_however_the_measurement_ends() {
+    let moments = [
+        ("--max-wall=1s", None, Some(4)),
+        ("--runs=2", Some("INT"), Some(130)),
+        ("--runs=2", Some("TERM"), Some(143)),
+        ("--runs=2", Some("KILL"), None),
+    ];
+    for (option, signalled, code) in moments {
+        let overspin = overspin();
+        for folder in ["pids", "scratch"] {
+            std::fs::create_dir(overspin.path(folder)).unwrap();
+        }
+        // Even the guardian must not rely on its good will.
+        let traps = if code.is_none() { "trap \"\" INT TERM;" } else { "" };
+        let script = daemonises(traps, "sleep 1000");
+        let args = ["measure", "command", option, "--scratch=scratch", "--", "sh", "-c", &script];
+        let child = overspin.start(&args);
+        until("the daemon has begun", || daemons(&overspin).iter().any(|pid| lives(*pid)));
+        if let Some(name) = signalled {
+            signal(&child, name);
+        }
+        let Ended { code: found, err, .. } = Ended::wait(child);
+        assert_eq!(found, code, "{err}");
+        let pid = daemons(&overspin)[0];
+        if code.is_some() {
+            let said = format!("ended 1 process that `sh` left behind: sleep (pid {pid})");
+            assert!(err.contains(&said) && !lives(pid), "{err}");
+        }
+        until("it has ended", || !lives(pid));
+        let scratch = overspin.path("scratch");
+        until("nothing is left", || std::fs::read_dir(&scratch).unwrap().count() == 0);
+    }
+}
+
 /// A killed process has no chance to write anything, so what it leaves was written as each run ended.
 #[test]
 fn the_same_command_goes_on_after_a_kill_with_the_runs_that_had_ended() {
