@@ -5,15 +5,23 @@
 //!      usecs               : count    distribution              bcc; msecs with -m; one for each process with -P
 //!          8 -> 15         : 170      |***********         |
 //! @usecs:                                                       bpftrace
-//! [8, 16)              383 |@@@@@@@@@@@@@                    |
+//! [8, 16)              383 |@@@@@@@@@@@@@                    |  hist: powers of two
+//! [0, 100)             480 |@@@@@@@@@@@@@                    |  lhist: equal steps, open at both ends:
+//! [1000, ...)           50 |@                                |  1000 and all above
+//! (..., 0)               2 |                                 |  all below 0, as of a clock that went back
 //! ```
+//!
+//! The brackets are those of intervals: `[` and `]` contain the time beside them, `(` and `)` do not.
 
 use crate::perf_sched::Delays;
 use overspin_located::LocatedError;
 use overspin_report::{Block, Grid, short};
 use std::collections::BTreeMap;
 
-/// Latencies in powers of two.
+/// The end of a bucket that has none.
+const OPEN: u64 = u64::MAX;
+
+/// Latencies in buckets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// The number of latencies from a time on up to another, in nanoseconds.
@@ -77,7 +85,7 @@ pub fn read(path: &str, text: &str) -> Result<Latencies, LocatedError> {
                 "there is no unit before this bucket, such as `usecs : count`".into(),
             ));
         };
-        let scaled = |time: u64| time.checked_mul(unit);
+        let scaled = |time: u64| if time == OPEN { Some(OPEN) } else { time.checked_mul(unit) };
         let (Some(from), Some(to)) = (scaled(from), scaled(to)) else {
             return Err(error("this latency is too long".into()));
         };
@@ -111,20 +119,31 @@ fn header(line: &str) -> Option<Option<u64>> {
 /// What stands around the histograms: times, processes, and what the tools say at the start.
 fn is_chatter(line: &str) -> bool {
     let is_time = line.len() == 8 && line.bytes().all(|b| b.is_ascii_digit() || b == b':');
-    let begins = ["Tracing ", "Attaching ", "pid = ", "pidns = ", "tid = ", "#"];
+    let begins = ["Tracing ", "Attaching ", "Attached ", "pid = ", "pidns = ", "tid = ", "#"];
     line.is_empty() || is_time || line == "^C" || begins.iter().any(|begin| line.starts_with(begin))
 }
 
-/// From, up to and number of `8 -> 15 : 170 |***|`, `[8, 16) 383 |@@|` or `[1] 141 |@|`.
+/// From, up to and number of `8 -> 15 : 170 |***|`, `[8, 16) 383 |@@|`, `[1] 141 |@|`, `[1000, ...) 50 |@|` or `(..., 0) 2 ||`.
 fn bucket(line: &str) -> Option<(u64, u64, u64)> {
-    if let Some(rest) = line.strip_prefix('[') {
-        let end = rest.find([')', ']'])?;
-        let (range, rest) = (&rest[..end], &rest[end + 1..]);
-        let n = rest.split_whitespace().next()?.parse().ok()?;
-        return match range.split_once(", ") {
-            Some((from, to)) => Some((binary(from)?, binary(to)?, n)),
-            None => Some((binary(range)?, binary(range)?.checked_add(1)?, n)),
+    if line.starts_with(['[', '(']) {
+        let end = line.find([')', ']'])?;
+        let (open, close) = (&line[..1], &line[end..=end]);
+        let n = line[end + 1..].split_whitespace().next()?.parse().ok()?;
+        // The first time after those of the bucket.
+        let after = |time: u64| if close == "]" { time.checked_add(1) } else { Some(time) };
+        let (from, to) = match line[1..end].split_once(',').map(|(a, b)| (a.trim(), b.trim())) {
+            None if (open, close) == ("[", "]") => {
+                let only = binary(&line[1..end])?;
+                (only, after(only)?)
+            }
+            None => return None,
+            // No time is below 0. What a clock calls so counts as 0.
+            Some(("...", to)) if open == "(" => (0, after(binary(to)?)?.max(1)),
+            Some((from, "...")) if (open, close) == ("[", ")") => (binary(from)?, OPEN),
+            Some((from, to)) if open == "[" => (binary(from)?, after(binary(to)?)?),
+            Some(_) => return None,
         };
+        return (from < to).then_some((from, to, n));
     }
     let (range, rest) = line.split_once(':')?;
     let (from, to) = range.split_once("->")?;
@@ -143,6 +162,8 @@ fn binary(text: &str) -> Option<u64> {
         "M" => 2,
         "G" => 3,
         "T" => 4,
+        "P" => 5,
+        "E" => 6,
         _ => return None,
     };
     text[..digits].parse::<u64>().ok()?.checked_mul(1024_u64.pow(power))
@@ -151,7 +172,7 @@ fn binary(text: &str) -> Option<u64> {
 /// The percentiles, and those of a run's vCPUs beside them.
 #[must_use]
 pub fn report(latencies: &Latencies, run: Option<(&Delays, &str)>) -> Vec<Block> {
-    let ms = |ns: u64| short(ns as f64 / 1e6);
+    let ms = |ns: u64| if ns == OPEN { "no end".into() } else { short(ns as f64 / 1e6) };
     let mut blocks = Vec::new();
     let added = match latencies.histograms {
         0 | 1 => String::new(),
@@ -206,6 +227,9 @@ mod tests {
     const BCC: &str = include_str!("../../../examples/runqlat.txt");
     const BPFTRACE: &str = include_str!("perf_sched/recordings/runqlat-bpftrace.txt");
 
+    /// In the form of `lhist(@usecs, 0, 1000, 100)`; no row for steps without a latency at the ends, as bpftrace does.
+    const LINEAR: &str = include_str!("perf_sched/recordings/runqlat-bpftrace-lhist.txt");
+
     #[test]
     fn histograms_of_both_tools_are_read() {
         let bcc = read("r.txt", BCC).unwrap();
@@ -225,6 +249,46 @@ mod tests {
         let twice = format!("{BCC}\n09:56:51\n\npid = 7 my task\n{BCC}");
         let twice = read("r.txt", &twice).unwrap();
         assert_eq!((twice.count(), twice.histograms), (2 * 1_747, 2));
+    }
+
+    #[test]
+    fn linear_histograms_are_open_at_both_ends() {
+        let linear = read("r.txt", LINEAR).unwrap();
+        assert_eq!((linear.count(), linear.histograms), (1_000, 1));
+        // Of 1000: 2 below zero, 480, 300, 118 and 50 below 1 ms, and 50 above.
+        assert_eq!(linear.of(2), Some((0, 1_000)));
+        assert_eq!(linear.of(500), Some((100_000, 200_000)));
+        assert_eq!(linear.of(950), Some((900_000, 1_000_000)));
+        assert_eq!(linear.of(951), Some((1_000_000, OPEN)));
+        let text = overspin_report::text(&report(&linear, None));
+        let last = text.lines().map(str::trim).find(|line| line.starts_with("p99.9")).unwrap();
+        assert!(last.contains(" 1.00 ") && last.ends_with("no end"), "{text}");
+        let delays = Delays { woken: vec![5_000_000; 90], preempted: Vec::new() };
+        let text = overspin_report::text(&report(&linear, Some((&delays, "a run"))));
+        let last = text.lines().map(str::trim).find(|line| line.starts_with("p99.9")).unwrap();
+        assert!(last.ends_with("inside"), "{text}");
+        // The forms of all versions.
+        for (row, bucket_of_it) in [
+            ("(..., 100) 7 ||", Some((0, 100, 7))),
+            ("(...,0] 7 ||", Some((0, 1, 7))),
+            ("[1000,...) 7 ||", Some((1000, OPEN, 7))),
+            ("[1M, ...) 7 ||", Some((1 << 20, OPEN, 7))),
+            ("[0, 1] 7 ||", Some((0, 2, 7))),
+            ("[0] 7 ||", Some((0, 1, 7))),
+            ("[1P, 2P) 7 ||", Some((1 << 50, 1 << 51, 7))),
+            ("[5, 5) 7 ||", None),
+            ("[8, 5) 7 ||", None),
+            ("(5, 8) 7 ||", None),
+            ("(..., ...) 7 ||", None),
+            ("[..., 5) 7 ||", None),
+            ("[5, ...] 7 ||", None),
+            ("[5) 7 ||", None),
+            ("(] 7 ||", None),
+            ("[é, 5) 7 ||", None),
+            ("[18446744073709551615] 7 ||", None),
+        ] {
+            assert_eq!(bucket(row), bucket_of_it, "{row}");
+        }
     }
 
     #[test]

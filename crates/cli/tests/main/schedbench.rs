@@ -287,7 +287,8 @@ fn waits_for_locks_and_cpus() {
     overspin.fine(&["run", "l.toml"]);
     let err = overspin.fails(&import, 2);
     assert!(err.contains("--elapsed 10s --tasks 4"), "{err}");
-    for latencies in [example("runqlat.txt"), recorded("runqlat-bpftrace.txt")] {
+    let linear = recorded("runqlat-bpftrace-lhist.txt");
+    for latencies in [example("runqlat.txt"), recorded("runqlat-bpftrace.txt"), linear] {
         let (out, _) = overspin.fine(&["import", "runqlat", &latencies]);
         assert!(out.contains("p99.9"), "{out}");
         let (out, _) = overspin.fine(&["import", "runqlat", &latencies, "--scenario", "l.toml"]);

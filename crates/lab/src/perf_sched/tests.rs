@@ -378,6 +378,12 @@ mod fuzz {
     use proptest::prelude::*;
     use proptest::sample::Index;
 
+    const HISTOGRAMS: [&str; 3] = [
+        include_str!("../../../../examples/runqlat.txt"),
+        include_str!("recordings/runqlat-bpftrace.txt"),
+        include_str!("recordings/runqlat-bpftrace-lhist.txt"),
+    ];
+
     /// Changes of a text: bytes that replace others, and lines that go, come twice or come elsewhere.
     #[derive(Clone, Debug)]
     enum Change {
@@ -388,7 +394,7 @@ mod fuzz {
     }
 
     fn change() -> impl Strategy<Value = Change> {
-        let special = "[\\[\\]():=>\\-0-9. \\n\\t#/é]{1,6}";
+        let special = "[\\[\\](),:=>\\-0-9. \\n\\t#/é]{1,6}";
         prop_oneof![
             (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Change::Byte(at, byte)),
             (any::<Index>(), 1..40_u8).prop_map(|(at, n)| Change::Cut(at, n)),
@@ -455,6 +461,27 @@ mod fuzz {
                 }
                 Err(e) => {
                     prop_assert_eq!(&*e.path, "r.txt");
+                    prop_assert!(!e.message.is_empty() && !e.help.is_empty());
+                }
+            }
+        }
+
+        /// So is a damaged histogram of run-queue latencies.
+        #[test]
+        fn damaged_histograms_are_read_or_refused(
+            which in 0..HISTOGRAMS.len(),
+            changes in prop::collection::vec(change(), 1..6),
+        ) {
+            let bytes = changed(HISTOGRAMS[which], &changes);
+            let text = String::from_utf8_lossy(&bytes);
+            match crate::runqlat::read("r.txt", &text) {
+                Ok(latencies) => {
+                    let buckets = [1, 500, 1000].map(|rank| latencies.of(rank));
+                    prop_assert!(buckets.iter().all(|b| b.is_some_and(|(from, to)| from < to)), "{buckets:?}");
+                    prop_assert!(!overspin_report::text(&crate::runqlat::report(&latencies, None)).is_empty());
+                }
+                Err(e) => {
+                    prop_assert!((1..=text.lines().count().max(1)).contains(&e.line), "{}", e);
                     prop_assert!(!e.message.is_empty() && !e.help.is_empty());
                 }
             }
