@@ -188,6 +188,39 @@ fn a_time_limit_ends_a_build_within_seconds_though_it_wants_to_go_on() {
     until("nothing is left", || std::fs::read_dir(&scratch).unwrap().count() == 0);
 }
 
+/// A disk may take a millisecond and more for each file, and a kernel's tree has 84,000.
+#[test]
+fn a_large_tree_is_removed_by_several_processes_at_once() {
+    if !Path::new("/usr/bin/make").exists() {
+        return skip("there is no make");
+    }
+    let overspin = overspin();
+    for folder in ["bin", "scratch", "tree"] {
+        std::fs::create_dir(overspin.path(folder)).unwrap();
+    }
+    for folder in 0..40 {
+        std::fs::create_dir_all(overspin.path(&format!("tree/sub/{folder}"))).unwrap();
+    }
+    overspin.write("tree/Makefile", "all:\n\nclean:\n");
+    let log = overspin.path("log");
+    // An `rm` that waits for another one; for ten seconds, if there is none.
+    let rm = format!(
+        "#!/bin/sh\necho begins >> {log}\nn=0\nuntil [ $(grep -c begins {log}) -gt 1 ] || [ $n -gt 100 ]\n\
+         do sleep 0.1; n=$((n + 1)); done\necho removes >> {log}\nexec /bin/rm \"$@\"\n",
+        log = log.display()
+    );
+    overspin.write("bin/rm", rm);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(overspin.path("bin/rm"), mode).unwrap();
+    let path = format!("{}:{}", overspin.path("bin").display(), std::env::var("PATH").unwrap());
+    let args = ["measure", "kernbench", "--tree=tree", "--scratch=scratch", "--loads=1"];
+    let args = [&args[..], &["--runs=1"]].concat();
+    Ended::of(overspin.command(&args).env("PATH", path)).with(0);
+    let scratch = overspin.path("scratch");
+    until("nothing is left", || std::fs::read_dir(&scratch).unwrap().count() == 0);
+    assert!(overspin.read("log").starts_with("begins\nbegins\n"), "{}", overspin.read("log"));
+}
+
 #[test]
 fn a_program_has_its_signals_though_a_script_started_us_in_its_background() {
     let overspin = overspin();
