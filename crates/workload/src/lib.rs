@@ -67,7 +67,7 @@ pub use info::{Load, Start, WorkloadInfo};
 pub use kernbench::Kernbench;
 pub use kernel_work::KernelLock;
 pub use layout::{Layout, LayoutOf};
-pub use lockloop::LockLoop;
+pub use lockloop::{LockLoop, MOST_LOCKS};
 pub use noise::with_noise;
 pub use overspin_scenario::Fault;
 pub use pft::Pft;

@@ -4,15 +4,20 @@
 use crate::parameters::parameters;
 use crate::{Env, Fault, Load, LockUse, Mode, Program, Start, WorkloadInfo, threads};
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use overspin_scenario::{Parameters, Picos, Tree, Value, defaults};
 
+/// The most locks of a lock loop. With more, threads hardly ever meet at one.
+pub const MOST_LOCKS: u32 = 64;
+
 parameters! {
     LockLoop: pub(crate) KEYS at "[domain.workload] with kind = \"lock-loop\"",
     "Threads that take one lock again and again." {
         threads: u32 = integer(0, 100_000), Is("0"), "Threads; 0 means one on each vCPU.";
+        locks: u32 = integer(1, MOST_LOCKS as u64), Is("1"), "Locks; each section takes one of them by lot.";
         section: Picos = ANY, Is("2us"), "Time in the section.";
         outside: Picos = ANY, Is("10us"), "Mean time between sections.";
         fixed: bool = Boolean, Is("false"),
@@ -74,7 +79,10 @@ impl Load for LockLoop {
     }
 
     fn lock_names(&self) -> Vec<String> {
-        vec!["section".into()]
+        match self.locks {
+            0 | 1 => vec!["section".into()],
+            locks => (0..locks).map(|lock| format!("section-{lock}")).collect(),
+        }
     }
 
     fn is_endless(&self) -> bool {
@@ -108,13 +116,18 @@ impl LockLoop {
         };
         let mut done = 0;
         while self.count == 0 || done < self.count {
+            let lock = match self.locks {
+                // Without a lot: runs with one lock are those of before.
+                0 | 1 => 0,
+                locks => random.below(locks.into()) as usize,
+            };
             if self.asleep > Picos::ZERO && random.below(self.asleep_every) == 0 {
-                env.acquire(0, how);
+                env.acquire(lock, how);
                 env.compute(self.section, Mode::User);
                 env.sleep(random.exponential(self.asleep));
-                env.release(0);
+                env.release(lock);
             } else {
-                env.section(0, how, self.section);
+                env.section(lock, how, self.section);
             }
             env.item_done();
             done += 1;
@@ -134,6 +147,13 @@ impl LockLoop {
 mod tests {
     use super::*;
     use overspin_scenario::MS;
+
+    #[test]
+    fn each_lock_has_its_name() {
+        assert_eq!(LockLoop::default().lock_names(), ["section"]);
+        let three = LockLoop { locks: 3, ..LockLoop::default() };
+        assert_eq!(three.lock_names(), ["section-0", "section-1", "section-2"]);
+    }
 
     #[test]
     fn only_a_programs_lock_is_held_over_a_sleep() {

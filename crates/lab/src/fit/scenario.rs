@@ -6,6 +6,7 @@
 //! | Key | From the recording |
 //! |---|---|
 //! | `vcpus` | all times of the mutex (held, waited for, left alone), divided by the time from its first to its last acquisition |
+//! | `locks` | of several mutexes of one place: the same, divided by the threads. A thread leaves each of them alone all the time |
 //! | `section`, `outside` | mean CPU time in it, by the looks of the threads at their own accounts |
 //! | `asleep`, `asleep_every` | the mean of sleeps in sections, and how rare they are |
 //! | `idle`, `idle_every` | what is left of a thread's time, and how rare sleeps outside are |
@@ -14,6 +15,7 @@
 //! CPU.
 
 use super::recording::{Account, Mutex, Recording};
+use overspin_workload::MOST_LOCKS;
 
 /// Locks that are tried in place of the recorded one.
 pub const LOCKS: [&str; 7] =
@@ -50,6 +52,7 @@ pub struct Fitted {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Model {
     threads: u32,
+    locks: u32,
     section: f64,
     outside: f64,
     idle: f64,
@@ -69,15 +72,25 @@ impl Model {
         let outside = Account::of(&mutex.outside, &mutex.outside_looks);
         let clock = recording.clock_ns as f64;
         let threads = mutex.threads.max(1);
+        let all = mutex.acquisitions.max(1) as f64;
+        let span = mutex.to_ns.saturating_sub(mutex.from_ns).max(1) as f64;
+        let used = mutex.section.mean() + mutex.wait.mean() + mutex.outside.mean();
+        // Threads that used it at a time. A thread that leaves several mutexes alone counts for each.
+        let in_use = all * used / span;
+        let turns = (in_use / f64::from(threads)).clamp(1.0, mutex.mutexes.max(1) as f64);
+        let locks = (turns.round() as u32).clamp(1, MOST_LOCKS);
+        // From one acquisition of any of them to the next.
+        let of_any = |outside: f64, section: f64| (outside + section) / turns - section;
         let Some(section) = section else {
             // Each time has one reading of the clock in it.
             let section = (mutex.section.usual() - clock).max(1.0);
-            let outside = (mutex.outside.usual() - clock).max(0.0);
+            let outside = of_any(mutex.outside.usual() - clock, section).max(0.0);
             // Where the threads sleep outside, they use less CPU time than they are outside.
-            let cpu = recording.cpu_ns as f64 / mutex.acquisitions.max(1) as f64;
+            let cpu = recording.cpu_ns as f64 / all;
             let outside = outside.min((cpu - section).max(0.0));
             return Self {
                 threads,
+                locks,
                 section,
                 outside,
                 idle_every: 1,
@@ -86,26 +99,25 @@ impl Model {
             };
         };
         let outside = outside.unwrap_or_default();
-        let all = mutex.acquisitions.max(1) as f64;
-        let span = mutex.to_ns.saturating_sub(mutex.from_ns).max(1) as f64;
-        let used = mutex.section.mean() + mutex.wait.mean() + mutex.outside.mean();
         // A thread that used it for a part of the time counts as that part.
-        let at_a_time = (all * used / span - SLACK).ceil().clamp(1.0, f64::from(threads));
+        let at_a_time = (in_use / turns - SLACK).ceil().clamp(1.0, f64::from(threads));
         let round = at_a_time * span / all;
-        let [section_cpu, outside_cpu] =
-            [section.cpu, outside.cpu].map(|cpu| (cpu - clock).max(1.0));
+        let section_cpu = (section.cpu - clock).max(1.0);
+        let outside_cpu = of_any(outside.cpu - clock, section_cpu).max(1.0);
+        let asleep_outside = outside.mean_asleep() / turns;
         let busy = section_cpu + section.mean_asleep() + mutex.wait.mean() + outside_cpu;
         let left = round - busy;
         // With threads that wait for CPUs, what is left is not all sleep.
         let crowded = busy_percent(recording, mutex) > BUSY;
-        let left = if crowded { left.min(outside.mean_asleep()) } else { left };
+        let left = if crowded { left.min(asleep_outside) } else { left };
         let idle_every = every(match outside.sleeps {
             // Too rare to have been looked at.
-            0.0 => mutex.outside.share_above(FAR * outside_cpu),
-            sleeps => sleeps,
+            0.0 => mutex.outside.share_above(FAR * turns * outside_cpu) / turns,
+            sleeps => sleeps / turns,
         });
         Self {
             threads: at_a_time as u32,
+            locks,
             section: section_cpu,
             // If they use it more often than their times outside say, these were not typical.
             outside: if left < 0.0 && !crowded {
@@ -131,8 +143,9 @@ fn busy_percent(recording: &Recording, mutex: &Mutex) -> f64 {
 /// The scenario of a mutex of a recording in the file `path`.
 #[must_use]
 pub fn scenario(path: &str, recording: &Recording, mutex: &Mutex) -> Fitted {
-    let Model { threads, section, outside, idle, idle_every, asleep, asleep_every } =
+    let Model { threads, locks, section, outside, idle, idle_every, asleep, asleep_every } =
         Model::of(recording, mutex);
+    let several = if locks > 1 { format!("locks = {locks}\n") } else { String::new() };
     let mut sleeps = String::new();
     if idle > 0.0 {
         sleeps += &format!("idle = \"{idle:.0}ns\"\nidle_every = {idle_every}\n");
@@ -150,17 +163,17 @@ pub fn scenario(path: &str, recording: &Recording, mutex: &Mutex) -> Fitted {
     let [p50, p90] = [2, 10].map(|one_in| mutex.outside.of_all_but(one_in) as f64);
     let fixed = p90 < FIXED * p50;
     let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-    let locks: Vec<String> = LOCKS.iter().map(|lock| quoted(lock)).collect();
+    let names: Vec<String> = LOCKS.iter().map(|lock| quoted(lock)).collect();
     let text = format!(
         "# From {path}: the mutex that {program} locked first at {place}. {of_it} threads, {acquisitions} acquisitions.\n\
          name = {path}\nlimit = \"{limit}ms\"\n\n[host]\ncores = {cpus}\nscheduler = \"eevdf-6.18\"\n\n\
          # The program: a vCPU for each thread that used the mutex at a time.\n[[domain]]\nname = \"program\"\nvcpus = {threads}\nlock = {lock}\n\n\
-         [domain.kernel]\nhz = 0\n\n[domain.workload]\nkind = \"lock-loop\"\nsection = \"{section:.0}ns\"\n\
+         [domain.kernel]\nhz = 0\n\n[domain.workload]\nkind = \"lock-loop\"\n{several}section = \"{section:.0}ns\"\n\
          outside = \"{outside:.0}ns\"\nfixed = {fixed}\n{sleeps}\n\
          # A neighbour on the same CPUs. It is idle; with wait = \"0\" it always computes: 2:1 overcommit.\n[[domain]]\n\
          name = \"neighbour\"\nvcpus = {cpus}\nlock = \"ticket\"\n\n[domain.workload]\nkind = \"burn-wait\"\nburn = \"1us\"\n\
          wait = \"1000h\"\n\n# `overspin sweep` runs all combinations:\n# [[vary]]\n# name = \"lock\"\n# set = \"domain.program.lock\"\n\
-         # to = [{locks}]\n#\n# [[vary]]\n# name = \"overcommit\"\n# set = \"domain.neighbour.workload.wait\"\n\
+         # to = [{names}]\n#\n# [[vary]]\n# name = \"overcommit\"\n# set = \"domain.neighbour.workload.wait\"\n\
          # to = [\"1000h\", \"0\"]\n# labels = [\"as recorded\", \"2:1\"]\n",
         path = quoted(path),
         program = quoted(&recording.program),
@@ -169,12 +182,12 @@ pub fn scenario(path: &str, recording: &Recording, mutex: &Mutex) -> Fitted {
         of_it = mutex.threads,
         cpus = recording.cpus.max(1),
         lock = quoted(&recording.lock),
-        locks = locks.join(", "),
+        names = names.join(", "),
     );
-    Fitted { text, doubts: doubts(recording, mutex) }
+    Fitted { text, doubts: doubts(recording, mutex, locks) }
 }
 
-fn doubts(recording: &Recording, mutex: &Mutex) -> Vec<String> {
+fn doubts(recording: &Recording, mutex: &Mutex, locks: u32) -> Vec<String> {
     let mut doubts = Vec::new();
     let busy = busy_percent(recording, mutex);
     let has_looks = !mutex.section_looks.0.is_empty();
@@ -199,8 +212,12 @@ fn doubts(recording: &Recording, mutex: &Mutex) -> Vec<String> {
         ));
     }
     if mutex.mutexes > 1 {
+        let model = match locks {
+            1 => "one lock, as if they came one after the other".to_owned(),
+            locks => format!("{locks} locks, each taken equally often"),
+        };
         doubts.push(format!(
-            "these are {} mutexes together, and the scenario has one lock",
+            "these are {} mutexes of one place, and the scenario has {model}",
             mutex.mutexes
         ));
     }

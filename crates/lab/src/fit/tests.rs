@@ -152,6 +152,51 @@ fn sleeps_inside_and_outside_become_sleeps() {
     assert!(!words.contains("No prediction"), "{words}");
 }
 
+/// Two threads take one of eight mutexes of a table by lot, hold it for 5 us and compute for 15 us: 100,000 rounds a second.
+/// So each leaves a mutex alone for 155 us, and computes meanwhile. One thread meets the other in 1 of 8 rounds times a quarter.
+#[test]
+fn several_mutexes_of_one_place_become_several_locks() {
+    let several = GOOD
+        .replace(r#""address": "0x1", "mutexes": 1"#, r#""address": "0x0", "mutexes": 8"#)
+        .replace(
+            "\"acquisitions\": 2000, \"contended\": 100",
+            "\"acquisitions\": 2000, \"contended\": 62",
+        )
+        .replace("\"to_ns\": 27000000", "\"to_ns\": 20000000")
+        .replace("[[4096, 1980, 9108000], [10485760, 20, 210000000]]", "[[4992, 2000, 10040000]]")
+        .replace("[[0, 1900, 0], [2048, 100, 230000]]", "[[0, 1938, 0], [2048, 62, 154000]]")
+        .replace(
+            "[[16384, 1998, 36783180]]",
+            "[[131072, 1990, 308450000]], \"section_looks\": [[4096, 128, 642560, 642560, 0, 0]], \
+             \"outside_looks\": [[131072, 128, 19840000, 19840000, 0, 0]]",
+        );
+    let recording = read("r.json", &several, &[]).unwrap();
+    let fitted = scenario("r.json", &recording, &recording.mutexes[0]);
+    let s = parse("f.toml", "f", &fitted.text, &[]).unwrap();
+    let w = s.domains[0].workload.get::<LockLoop>().unwrap();
+    assert_eq!((w.locks, s.domains[0].vcpus), (8, 2), "{}", fitted.text);
+    assert!((4_900..5_100).contains(&(w.section.0 / 1_000)), "{}", fitted.text);
+    assert!((14_500..15_500).contains(&(w.outside.0 / 1_000)), "{}", fitted.text);
+    let report = report("r.json", &recording, 0, &fitted, &["ticket".into()]).unwrap();
+    let words = text(&report.blocks);
+    assert!(report.agrees, "{words}");
+    assert!(
+        fitted.doubts[0].contains("8 mutexes of one place, and the scenario has 8 locks"),
+        "{:?}",
+        fitted.doubts
+    );
+    // Mutexes that came one after the other: a thread leaves the present one alone for 15 us.
+    let turns =
+        several.replace("[[131072, 1990, 308450000]]", "[[14976, 1990, 29850000]]").replace(
+            "[[131072, 128, 19840000, 19840000, 0, 0]]",
+            "[[8192, 128, 1920000, 1920000, 0, 0]]",
+        );
+    let recording = read("r.json", &turns, &[]).unwrap();
+    let fitted = scenario("r.json", &recording, &recording.mutexes[0]);
+    assert!(!fitted.text.contains("locks ="), "{}", fitted.text);
+    assert!(fitted.doubts[0].contains("has one lock"), "{:?}", fitted.doubts);
+}
+
 #[test]
 fn a_fit_that_contradicts_its_recording_predicts_nothing() {
     // The threads never wait, it is said, but they use the mutex all the time.

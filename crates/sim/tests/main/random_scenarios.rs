@@ -33,6 +33,7 @@ fn workload() -> impl Strategy<Value = Workloads> {
                 let irqs_off = irqs_off && mode == Mode::Kernel;
                 Workloads::from(LockLoop {
                     threads,
+                    locks: 1 + threads % 3,
                     section,
                     outside,
                     fixed,
