@@ -227,9 +227,9 @@ pub fn check_outcome(scenario: &Scenario, outcome: &Outcome) {
         for l in &d.locks {
             assert_eq!(l.wait_causes.total(), l.wait_total, "{}", l.name);
         }
-        // The first lock is one of tasks, if they take it in user mode.
-        let loops = asked.workload.get::<LockLoop>();
-        let of_tasks = usize::from(loops.is_some_and(|w| w.mode == Mode::User));
+        // The first locks are those of tasks, if they take them in user mode.
+        let loops = asked.workload.get::<LockLoop>().filter(|w| w.mode == Mode::User);
+        let of_tasks = loops.map_or(0, |w| w.locks as usize);
         let locks = WaitCauses::sum(d.locks[of_tasks..].iter().map(|l| &l.wait_causes));
         let vcpus = WaitCauses::sum(d.vcpus.iter().map(|v| &v.wait_causes));
         assert_eq!(vcpus, locks, "each wait is one vCPU's and one lock's");

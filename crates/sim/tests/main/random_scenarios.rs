@@ -313,7 +313,8 @@ proptest! {
                 // Each item is one acquisition. At the end each thread may be in a section, or may have
                 // left it without counting the item yet.
                 let items: u64 = d.tasks.iter().map(|t| t.items).sum();
-                let taken = d.locks[0].acquisitions;
+                let its = &d.locks[..w.locks as usize];
+                let taken: u64 = its.iter().map(|lock| lock.acquisitions).sum();
                 prop_assert!((items..=items + d.tasks.len() as u64).contains(&taken));
                 prop_assert!(w.count == 0 || d.tasks.iter().all(|t| t.items <= w.count));
             }
