@@ -4,6 +4,7 @@
 //! kept of it but the time that each vCPU spent in each way, for each character.
 
 use super::Names;
+use super::crowd::crowd;
 use overspin_host::{Interest, Moment, Observer, Refused, Timed, VcpuState};
 use overspin_report::Block;
 use overspin_runs::runner::Runner;
@@ -211,8 +212,8 @@ impl Observer for Drawing {
     }
 }
 
-/// Draws the longest wait of a run, which is repeated up to its end; nothing if there is no wait, or if `way`
-/// ends first. Calls `progress` with the time of the repeated run.
+/// Draws the longest wait for a lock of a run, which is repeated up to its end. Without one, it tells of the waits for
+/// pCPUs. Nothing if nobody waited, or if `runner` ends first. Calls `progress` with the time of the repeated run.
 ///
 /// # Errors
 /// If the world refuses the scenario.
@@ -222,7 +223,9 @@ pub fn drawing(
     runner: Runner,
     progress: &dyn Fn(Picos),
 ) -> Result<Vec<Block>, Refused> {
-    let Some(wait) = outcome.worst_waits.first() else { return Ok(Vec::new()) };
+    let Some(wait) = outcome.worst_waits.first() else {
+        return crowd(scenario, outcome, runner, progress);
+    };
     let Some(mut drawing) = Drawing::new(scenario, wait) else { return Ok(Vec::new()) };
     let end = drawing.end();
     let cancel = |now| {

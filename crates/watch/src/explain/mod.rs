@@ -2,6 +2,7 @@
 //! whose vCPUs. For the longest waits, it names the holder, the descheduled vCPUs, the decisions that
 //! descheduled them, and the times. `docs/attribution.md` defines the causes and shows how to read this.
 
+mod crowd;
 mod drawing;
 mod many;
 mod record;
@@ -183,7 +184,9 @@ fn domain_story(domain: &DomainOutcome, time: Picos, blocks: &mut Vec<Block>) {
     if all.total() == Picos::ZERO {
         let waited: Picos = domain.locks.iter().map(|l| l.wait_total).sum();
         blocks.push(Block::Text(match waited {
-            Picos::ZERO => "No vCPU waited for a lock and then got it.".into(),
+            Picos::ZERO => {
+                format!("No vCPU waited for a lock and then got it.{}", without_pcpu(domain))
+            }
             // A real machine does not always tell who is absent.
             _ => format!(
                 "Waits for locks took {} s in all. Their causes were not measured.",
@@ -231,6 +234,20 @@ fn domain_story(domain: &DomainOutcome, time: Picos, blocks: &mut Vec<Block>) {
     if domain.vcpus.iter().any(|v| v.wait_causes.total() > Picos::ZERO) {
         blocks.push(Block::Grid(compact(vcpus(domain))));
     }
+}
+
+/// How long the vCPUs of a domain wanted a pCPU and had none, as a second sentence; nothing if they never did.
+fn without_pcpu(domain: &DomainOutcome) -> String {
+    let runnable: Picos = domain.vcpus.iter().map(|v| v.runnable).sum();
+    let running: Picos = domain.vcpus.iter().map(|v| v.running).sum();
+    if runnable == Picos::ZERO {
+        return String::new();
+    }
+    format!(
+        " They wanted a pCPU but had none for {:.3} ms, {} % of the time in which they had work.",
+        runnable.millis(),
+        share(runnable, runnable + running)
+    )
 }
 
 fn top_locks(domain: &DomainOutcome, all: Picos) -> Grid {
