@@ -114,26 +114,36 @@ impl InGuests {
         }
     }
 
-    fn boot(&self, lock: &str, cancel: Cancel) -> Result<Guest, Failed> {
+    /// Boots a guest with this lock, and lets `work` use it.
+    fn in_guest<T>(
+        &self,
+        lock: &str,
+        cancel: Cancel,
+        work: impl FnOnce(&mut Guest) -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
         let Some(scratch) = &self.scratch else {
             return Err(Failed::usage("it was not prepared", "prepare it first"));
         };
         self.steps.tell("booting");
-        let machine = Machine { parameters: parameters(lock), ..self.machine.clone() };
+        let machine = self.machine.clone().with_lock(lock);
         let guard =
             |command: &mut std::process::Command| scratch.guard(command).map_err(|e| e.to_string());
-        Guest::boot(&machine, &self.init, Files::Disk(&self.disk), scratch.path(), &guard, cancel)
-            .map_err(no_answer)
+        let files = Files::Disk(&self.disk);
+        let mut guest = Guest::boot(&machine, &self.init, files, scratch.path(), &guard, cancel)
+            .map_err(no_answer)?;
+        let result = work(&mut guest);
+        let qemu = guest.id();
+        drop(guest);
+        // Its number may soon be that of another process, which the guardian must not end.
+        scratch.ended(qemu);
+        result
     }
 
     fn kernbench(&mut self, place: usize, load: Load, cancel: Cancel) -> Result<Outcome, Failed> {
         let part = place % self.parts();
-        let mut guest = self.boot(&self.locks[place / self.parts()], cancel)?;
-        self.steps.tell("reading the disk");
-        let read = image::READ.map(|folder| Ask::Read(folder.into()));
-        for ask in [Ask::Root(Root::Disk)].iter().chain(&read) {
-            guest.ask(ask, READY, &mut |_| {}, cancel).map_err(no_answer)?;
-        }
+        let lock = &self.locks[place / self.parts()];
+        let base = self.base.get(part).copied().flatten();
+        let limit = base.map_or(AT_FIRST, |base| base.mul_f64(NEVER));
         let mut command = vec!["make".to_owned(), load.argument(self.machine.vcpus as usize)];
         command.extend(image::TARGETS.map(str::to_owned));
         let ask = Ask::Run { command, folder: image::TREE.into() };
@@ -144,25 +154,20 @@ impl InGuests {
             output.push('\n');
             self.steps.tell(&format!("{lines} lines of make"));
         };
-        let base = self.base.get(part).copied().flatten();
-        let limit = base.map_or(AT_FIRST, |base| base.mul_f64(NEVER));
-        let (before, began) = (guest.vcpu_times(), Instant::now());
-        let said = guest.ask(&ask, limit, &mut hear, cancel);
-        let times = since(&before, &guest.vcpu_times());
+        let (said, times, lasted) = self.in_guest(lock, cancel, |guest| {
+            self.steps.tell("reading the disk");
+            let read = image::READ.map(|folder| Ask::Read(folder.into()));
+            for ask in [Ask::Root(Root::Disk)].iter().chain(&read) {
+                guest.ask(ask, READY, &mut |_| {}, cancel).map_err(no_answer)?;
+            }
+            let (before, began) = (guest.vcpu_times(), Instant::now());
+            let said = guest.ask(&ask, limit, &mut hear, cancel);
+            Ok((said, since(&before, &guest.vcpu_times()), began.elapsed()))
+        })?;
         let ran = match said {
             Ok(Say::Ran(ran)) if ran.status == 0 => ran,
-            Ok(Say::Ran(ran)) => {
-                let last = output.lines().rev().take(4).collect::<Vec<_>>();
-                let cause = format!(
-                    "make ended with {} in the guest; it said last: {}",
-                    ran.status,
-                    last.into_iter().rev().collect::<Vec<_>>().join(" / ")
-                );
-                return Err(Failed::needs(cause, "see what it says"));
-            }
-            Ok(other) => {
-                return Err(Failed::needs(format!("the guest says {other:?}"), "run it again"));
-            }
+            Ok(Say::Ran(ran)) => return Err(make_failed(ran.status, &output)),
+            Ok(other) => return Err(strange(&other)),
             Err(NoAnswer::TooLong) => {
                 let place = &self.places()[place];
                 if !self.ended.contains(place) {
@@ -173,29 +178,27 @@ impl InGuests {
             }
             Err(other) => return Err(no_answer(other)),
         };
+        let mut outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 1.0);
+        if lock == STOCK_FAIR {
+            outcome = outcome.with(&SLOW_PATHS, slow_paths(&ran) as f64);
+        }
         if self.base.len() < self.parts() {
             self.base.resize(self.parts(), None);
         }
-        // The guest's own clock counts; the host's must agree, or the guest has lost time.
-        self.base[part].get_or_insert(began.elapsed());
-        let mut outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 1.0);
-        if self.locks[place / self.parts()] == STOCK_FAIR {
-            outcome = outcome.with(&SLOW_PATHS, slow_paths(&ran) as f64);
-        }
+        self.base[part].get_or_insert(lasted);
         Ok(with_times(with_usage(outcome, &usage(&ran)), &times))
     }
 
     fn dup(&self, place: usize, seconds: u32, cancel: Cancel) -> Result<Outcome, Failed> {
-        let mut guest = self.boot(&self.locks[place], cancel)?;
-        self.steps.tell("dup and close");
         let ask = Ask::Dup { threads: self.machine.vcpus, seconds };
-        let before = guest.vcpu_times();
         let limit = READY + Duration::from_secs(u64::from(seconds));
-        let said = guest.ask(&ask, limit, &mut |_| {}, cancel).map_err(no_answer)?;
-        let times = since(&before, &guest.vcpu_times());
-        let Say::Dups(mut pairs) = said else {
-            return Err(Failed::needs(format!("the guest says {said:?}"), "run it again"));
-        };
+        let (said, times) = self.in_guest(&self.locks[place], cancel, |guest| {
+            self.steps.tell("dup and close");
+            let before = guest.vcpu_times();
+            let said = guest.ask(&ask, limit, &mut |_| {}, cancel).map_err(no_answer)?;
+            Ok((said, since(&before, &guest.vcpu_times())))
+        })?;
+        let Say::Dups(mut pairs) = said else { return Err(strange(&said)) };
         let output = format!("pairs in each second: {pairs:?}\n");
         // The threads are not all there at first.
         pairs.remove(0);
@@ -301,15 +304,16 @@ impl Benchmark for InGuests {
     }
 }
 
-/// What the kernel is told to take this lock.
-#[must_use]
-pub fn parameters(lock: &str) -> String {
-    // Built in, they would start at each boot.
-    let quiet = "locktorture.torture_type=none rcutorture.torture_type=none";
-    match lock {
-        STOCK_FAIR => format!("{quiet} overspin_lock=stock nopvspin"),
-        lock => format!("{quiet} overspin_lock={lock}"),
-    }
+fn make_failed(status: i32, output: &str) -> Failed {
+    let mut last: Vec<&str> = output.lines().rev().take(4).collect();
+    last.reverse();
+    let said = last.join(" / ");
+    let cause = format!("make ended with {status} in the guest; it said last: {said}");
+    Failed::needs(cause, "see what it says")
+}
+
+fn strange(said: &Say) -> Failed {
+    Failed::needs(format!("the guest says {said:?}"), "run it again")
 }
 
 fn usage(ran: &Ran) -> Usage {

@@ -168,6 +168,12 @@ impl Guest {
         }
     }
 
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.running.id()
+    }
+
     /// What the threads of its vCPUs have used of the host's CPUs so far.
     #[must_use]
     pub fn vcpu_times(&self) -> Vec<VcpuTime> {

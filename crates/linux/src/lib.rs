@@ -35,7 +35,7 @@ pub use program::{Guard, LinuxError, alone, cache};
 
 /// The kernel's own lock, as the kernel chooses it: a queue that knows of vCPUs under KVM and Xen, test and set in emulation.
 pub const STOCK: &str = "stock";
-/// The kernel's own queue, which serves in order: its parameter `nopvspin`.
+/// The kernel's own queue, which serves in order: what it takes on a machine that does not look like a guest.
 pub const STOCK_FAIR: &str = "stock-fair";
 
 /// Names of the locks that fit a kernel's word of 4 bytes, in the order of `locks/src/lib.rs`.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::program::{failed, last_lines};
 use crate::talk::{HOST, PORT};
-use crate::{Guard, LinuxError};
+use crate::{Guard, LinuxError, STOCK, STOCK_FAIR};
 
 /// How often to look whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -47,6 +47,8 @@ pub struct Machine {
     /// Time goes on with the guest's instructions, not with the host's clock: what else the host does changes nothing. One
     /// thread then runs all vCPUs in turn, as one CPU would.
     pub by_instructions: bool,
+    /// The kernel does not see that it is a guest: then its own lock is the queue that serves in order.
+    pub looks_bare: bool,
 }
 
 /// The host's root, which a guest only reads.
@@ -73,6 +75,18 @@ pub(crate) struct Devices<'a> {
 }
 
 impl Machine {
+    /// Its kernel takes this lock: one of [`LOCKS`](crate::LOCKS), or one of its own.
+    #[must_use]
+    pub fn with_lock(mut self, lock: &str) -> Self {
+        self.looks_bare = lock == STOCK_FAIR;
+        let name = if self.looks_bare { STOCK } else { lock };
+        // Built in, the judges would start at each boot.
+        self.parameters = format!(
+            "locktorture.torture_type=none rcutorture.torture_type=none overspin_lock={name}"
+        );
+        self
+    }
+
     fn command(&self, devices: Option<&Devices<'_>>) -> Command {
         const QEMU: &str = "qemu-system-x86_64";
         let mut qemu = match &self.cpus {
@@ -83,13 +97,18 @@ impl Machine {
                 taskset
             }
         };
+        let cpu = match self.accelerator {
+            Accelerator::Kvm if !self.by_instructions => "host",
+            _ => "max",
+        };
+        let hides = if self.looks_bare { ",-hypervisor" } else { "" };
+        qemu.args(["-cpu", &format!("{cpu}{hides}"), "-accel"]);
         match self.accelerator {
             _ if self.by_instructions => qemu
-                .args(["-accel", "tcg,thread=single", "-cpu", "max"])
-                .args(["-icount", "shift=3,sleep=off"])
+                .args(["tcg,thread=single", "-icount", "shift=3,sleep=off"])
                 .args(["-rtc", "base=2026-01-01,clock=vm"]),
-            Accelerator::Kvm => qemu.args(["-accel", "kvm", "-cpu", "host"]),
-            Accelerator::Emulation => qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max"]),
+            Accelerator::Kvm => qemu.arg("kvm"),
+            Accelerator::Emulation => qemu.arg("tcg,thread=multi"),
         };
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
             // Threads are named for their vCPUs.
@@ -284,6 +303,7 @@ fn tried(kernel: &Path, guard: Guard<'_>) -> Result<(Accelerator, Option<String>
         memory: 256,
         accelerator: Accelerator::Kvm,
         by_instructions: false,
+        looks_bare: false,
     };
     // It is there once it waits for a disk, which it does not have.
     let mut there = false;

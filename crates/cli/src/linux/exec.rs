@@ -7,7 +7,6 @@ use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
 use crate::signals;
 use clap::Args;
-use overspin_linux::benchmark::parameters;
 use overspin_linux::guest::{Guest, NoAnswer};
 use overspin_linux::machine::Files;
 use overspin_linux::talk::{Ask, Ran, Root, Say};
@@ -45,8 +44,8 @@ pub(super) fn exec(args: &ExecArgs, global: &Global) -> Result<Verdict, Failure>
     let outputs = Outputs::new(global, &[])?;
     guarded_in(|guard, folder| {
         let built = built(&args.source, global, guard)?;
-        let (mut machine, init, _) = machine_of(&built, &args.size, global, guard)?;
-        machine.parameters = parameters(&args.lock);
+        let (machine, init, _) = machine_of(&built, &args.size, global, guard)?;
+        let machine = machine.with_lock(&args.lock);
         let stop = signals::interrupted();
         let answer = |no: NoAnswer| match no {
             NoAnswer::Error(error) => failure(error),

@@ -169,6 +169,7 @@ pub(super) fn machine_of(
         memory: size.memory,
         accelerator,
         by_instructions: size.clock == Clock::Instructions,
+        looks_bare: false,
     };
     Ok((machine, init, why))
 }

@@ -57,6 +57,7 @@ pub(super) fn torture(
         memory: MEMORY,
         accelerator,
         by_instructions: false,
+        looks_bare: false,
     };
     let stop = signals::interrupted();
     let judge = |lock: &str, kind: &str| {

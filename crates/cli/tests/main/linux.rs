@@ -82,6 +82,28 @@ fn guests_with_our_locks_run_and_say_what_they_did() {
     assert!(overspin.read("page.html").contains("xen-pv"), "{told}");
 }
 
+#[test]
+fn a_program_of_this_machine_runs_in_a_guest() {
+    if !there_is_a_kernel() {
+        return;
+    }
+    let overspin = overspin();
+    let (out, err) = overspin.fine(&[
+        "linux",
+        "exec",
+        "--lock=xen-pv",
+        "--",
+        "sh",
+        "-c",
+        "cd / && cat /proc/cmdline",
+    ]);
+    assert!(out.contains("overspin_lock=xen-pv"), "{out}");
+    assert!(err.contains("in a guest with xen-pv: exit status 0"), "{err}");
+    let error = overspin.fails(&["linux", "exec", "--", "no-such-program"], 3);
+    assert!(error.contains("`no-such-program`"), "{error}");
+    overspin.fails(&["linux", "exec", "--", "false"], 1);
+}
+
 /// A killed command leaves neither a guest nor its folder.
 #[test]
 fn a_guest_ends_with_the_command() {
