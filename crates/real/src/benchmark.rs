@@ -226,8 +226,31 @@ pub fn measure(
     };
     let rounds = rounds(benchmark, plan, (order, earlier), cancel, hears, &mut measured);
     measured.doubts = benchmark.doubts();
+    measured.doubts.extend(nothing_done(&measured));
     measured.failed = rounds.err();
     Ok(measured)
+}
+
+/// A doubt for each place in which the main figure of some run is 0: its program ended before it had done anything that it
+/// counts.
+fn nothing_done(measured: &Measured) -> Vec<String> {
+    let mut doubts = Vec::new();
+    for place in &measured.places {
+        let runs: Vec<&Run> = measured.runs.iter().filter(|run| run.place == *place).collect();
+        let main =
+            |run: &&Run| run.outcome.figures.first().map(|figure| (figure.metric, figure.value));
+        let zeros: Vec<_> =
+            runs.iter().filter_map(main).filter(|(_, value)| *value == 0.0).collect();
+        if let [(metric, _), ..] = zeros[..] {
+            doubts.push(format!(
+                "{} of {} runs of `{place}` ended before any operation was counted, so {} is 0: make runs longer with --length",
+                zeros.len(),
+                runs.len(),
+                metric.name
+            ));
+        }
+    }
+    doubts
 }
 
 /// Measures all, for tests.
@@ -392,6 +415,23 @@ mod tests {
         assert_eq!(measured.runs.len(), 3);
         assert_eq!(notes.log.len(), 6);
         assert!(notes.log[..3].iter().all(|(_, warm_up)| *warm_up));
+    }
+
+    #[test]
+    fn a_run_without_an_operation_is_a_doubt() {
+        let run = |place: &str, value: f64| Run {
+            place: place.into(),
+            outcome: Outcome::default().with(&ONE, value),
+            began_s: 0.0,
+            whole: crate::seconds::Recorder::start().stop().whole,
+            seconds: Vec::new(),
+            lock_stat: None,
+        };
+        let runs = vec![run("a", 0.0), run("b", 1.0), run("a", 2.0), run("b", 1.0)];
+        let places = vec!["a".into(), "b".into()];
+        let doubts = nothing_done(&Measured { places, runs, ..Measured::default() });
+        let said = "1 of 2 runs of `a` ended before any operation was counted, so one is 0: make runs longer with --length";
+        assert_eq!(doubts, [said]);
     }
 
     #[test]
