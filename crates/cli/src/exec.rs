@@ -102,7 +102,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<Verdict, Failure> {
 }
 
 /// Says it if the program will run without the library, and why.
-fn warned(program: &OsStr, lock: &str) -> Option<loading::Obstacle> {
+pub(crate) fn warned(program: &OsStr, lock: &str) -> Option<loading::Obstacle> {
     let folders = env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     let file = loading::find_program(program, folders.as_bytes())?;
     let obstacle = loading::obstacle(file.path(), folders.as_bytes())?;

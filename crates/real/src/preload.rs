@@ -2,7 +2,9 @@
 
 use crate::Failed;
 use crate::program;
+use overspin_native::preload as loading;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -86,21 +88,14 @@ pub fn acquisitions(text: &str) -> u64 {
     text.lines().filter_map(of).sum()
 }
 
-/// Checks that a program could be influenced at all: the loader ignores the library in static programs.
-pub(crate) fn is_static(path: &Path) -> bool {
-    // The dynamic loader's name is in every program that uses it.
-    let Ok(bytes) = std::fs::read(path) else { return false };
-    let has = |name: &[u8]| bytes.windows(name.len()).any(|w| w == name);
-    bytes.starts_with(b"\x7fELF") && !has(b"ld-linux") && !has(b"ld-musl")
-}
-
-/// A doubt about comparing locks with this program, found before the first run.
+/// A doubt about comparing locks with this program, found before the first run: the loader gives it no library.
 pub(crate) fn doubt(locks: &Locks, program: &str) -> Option<String> {
     let named = locks.names.iter().any(|n| n != NONE);
-    let path = program::find(program)?;
-    (named && is_static(&path)).then(|| {
-        format!("`{program}` is linked statically: no lock can take the place of its mutexes")
-    })
+    let path = program::find(program).filter(|_| named)?;
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let obstacle = loading::obstacle(&path, folders.as_bytes())?;
+    let (what, remedy) = (obstacle.what(), obstacle.remedy());
+    Some(format!("`{program}` runs without these locks: it, or its interpreter, {what}; {remedy}"))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::real::{LockArgs, PacketArgs, RealArgs, locks, run};
 use crate::args::{EXIT_CODES, Global, wall};
+use crate::exec::warned;
 use crate::failure::{Failure, Verdict};
 use clap::{Args, ValueEnum};
 use overspin_real::SourceOf;
@@ -11,7 +12,7 @@ use overspin_real::dbench::Dbench;
 use overspin_real::kernbench::{Kernbench, Load};
 use overspin_real::pft::{MOST, Pft, Workers};
 use overspin_real::pgbench::{Pgbench, Script};
-use overspin_real::preload::Locks;
+use overspin_real::preload::{Locks, NONE};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -242,6 +243,10 @@ pub(crate) struct CommandArgs {
 
 pub(super) fn command(args: &CommandArgs, global: &Global) -> Result<Verdict, Failure> {
     let locks = locks(&args.locks)?;
+    let names: Vec<&str> = locks.names.iter().map(String::as_str).filter(|n| *n != NONE).collect();
+    if let Some(program) = args.command.first().filter(|_| !names.is_empty() && !global.quiet) {
+        warned(program, &names.join("`, `"));
+    }
     let scratch = args.real.scratch.clone();
     let mut command = AnyCommand::new(args.command.clone(), locks.clone(), scratch);
     run(&mut command, &locks, &args.real, RUNS, &|_| Vec::new(), global)

@@ -111,6 +111,28 @@ fn a_lock_is_judged_by_a_program() {
 }
 
 #[test]
+fn a_program_without_a_loader_is_told_before_it_starts_as_exec_does() {
+    let overspin = overspin();
+    overspin.write("p.c", "int main(void) { return 0; }");
+    let mut compiler = std::process::Command::new("cc");
+    compiler.args(["-static", "p.c", "-o", "p"]).current_dir(overspin.dir());
+    if !compiler.output().is_ok_and(|output| output.status.success()) {
+        return skip("there is no C compiler with a static library");
+    }
+    let run = |args: &[&str]| {
+        let preload = preload();
+        Ended::of(overspin.command(args).env("OVERSPIN_PRELOAD", preload)).with(0)
+    };
+    let (_, exec) = run(&["exec", "--lock=mcs-tp", "--", "./p"]);
+    let args = ["measure", "command", "--lock=none,mcs-tp", "--runs=1", "--", "./p"];
+    let (out, err) = run(&args);
+    assert!(exec.contains("runs without `mcs-tp`") && err.starts_with(&exec), "{exec}\n{err}");
+    // The report says it too, and not that the program took no mutex.
+    let flat = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("`./p` runs without these locks") && !out.contains("took 0"), "{out}");
+}
+
+#[test]
 fn nonsense_is_refused_with_a_remedy() {
     let overspin = overspin();
     let refused = |args: &[&str], code: i32, said: &str| {
