@@ -28,7 +28,7 @@ pub(crate) fn doctor(args: &DoctorArgs, global: &Global) -> Result<Verdict, Fail
         let record = json!({ "findings": diagnosis.findings });
         show::made_here(json, "overspin-doctor/1", record)?;
     }
-    outputs.report(&doctor::report(&diagnosis, &environment.words()))?;
+    outputs.report_as_page(&doctor::report(&diagnosis, &environment.words()))?;
     // A machine that lacks something is not a failure.
     Ok(Verdict::Fine)
 }

@@ -38,7 +38,10 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global) -> Result<Verdict, Fa
         let loaded = scenario_file::load_text(&args.result, &text, &[], &[]);
         what.scenario(loaded?)?
     };
-    outputs.report_with_markdown(&blocks, args.markdown.as_ref())?;
+    if let Some(file) = outputs.open(args.markdown.as_ref())? {
+        file.finish_with(&overspin_report::markdown(&blocks))?;
+    }
+    outputs.report_as_page(&blocks)?;
     Ok(Verdict::Fine)
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn fit(args: &FitArgs, global: &Global) -> Result<Verdict, Failure> {
         Failed::Scenario(error) => error.into(),
         Failed::Refused(cause) => Failure::refused(&name, &cause),
     })?;
-    outputs.report(&report.blocks)?;
+    outputs.report_as_page(&report.blocks)?;
     Ok(if report.agrees { Verdict::Fine } else { Verdict::Finding })
 }
 

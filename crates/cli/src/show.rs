@@ -68,6 +68,11 @@ impl Outputs {
         self.print(&overspin_report::text_on(blocks, &screen::of_stdout()))
     }
 
+    /// Prints a report whose tables are no wider than a page.
+    pub(crate) fn report_as_page(&self, blocks: &[Block]) -> Result<(), Failure> {
+        self.print(&overspin_report::text_on(blocks, &screen::page_on_stdout()))
+    }
+
     /// Prints a report for people; before, writes it to the file of --markdown, if asked for.
     pub(crate) fn report_with_markdown(
         &self,

@@ -43,6 +43,22 @@ fn tables_fit_the_width_that_is_asked_for() {
     }
 }
 
+/// Into a file, where other reports have any width.
+#[test]
+fn explanations_fits_and_diagnoses_are_as_wide_as_a_page() {
+    let overspin = with_scenario();
+    overspin.write("rec.json", include_str!("../../../../examples/recorded-mutex.json"));
+    for args in [&["explain", "s.toml"][..], &["fit", "rec.json"], &["doctor"]] {
+        let out = in_environment(&overspin, args, &[]).out;
+        // Paths are not broken, and a line of a story is indented.
+        let fits = |l: &&str| l.chars().count() <= 80 || l.contains('/') || l.starts_with("  ");
+        let wide: Vec<&str> = out.lines().filter(|l| !fits(l)).collect();
+        assert!(!out.is_empty() && wide.is_empty(), "{args:?}: {wide:#?}");
+        let rules = out.lines().filter(|l| l.starts_with('─')).map(|l| l.chars().count());
+        assert!(rules.max().is_some_and(|longest| longest <= 80), "{args:?}:\n{out}");
+    }
+}
+
 #[test]
 fn the_c_locale_has_only_ascii() {
     let overspin = with_scenario();
@@ -113,7 +129,8 @@ fn every_command_has_a_manual_page() {
 #[test]
 fn the_doctor_looks_at_any_machine() {
     let overspin = overspin();
-    let (shown, _) = overspin.fine(&["doctor"]);
+    // The path of the library may need much of a page, and then other words are broken.
+    let (shown, _) = in_environment(&overspin, &["doctor"], &[("COLUMNS", "300")]).with(0);
     for words in ["CPUs", "clock speed", "preload library", "other load", "KVM's parameters", "Xen"]
     {
         assert!(shown.contains(words), "{words}: {shown}");

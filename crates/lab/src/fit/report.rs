@@ -106,8 +106,13 @@ pub fn report(
         return Ok(Report { blocks, agrees: false });
     }
     blocks.push(Block::Heading("With other locks, and at 2:1 overcommit".into()));
-    let header =
-        ["lock", "acquisitions/s", "p99 wait, us", "2:1: acquisitions/s", "2:1: p99 wait, us"];
+    let header = [
+        "lock",
+        "acquisitions/s",
+        "p99 wait, us",
+        "acquisitions/s\nat 2:1",
+        "p99 wait, us\nat 2:1",
+    ];
     let mut grid = Grid::new(1, &header);
     let mut all = vec![recording.lock.clone()];
     all.extend(locks.iter().filter(|lock| **lock != recording.lock).cloned());
@@ -183,7 +188,6 @@ fn what_to_do(recording: &Recording, number: usize, fitted: &Fitted) -> String {
 /// The mutexes of a recording; the fitted one is marked.
 fn list(recording: &Recording, number: usize) -> Grid {
     let header = [
-        "",
         "mutex",
         "threads",
         "acquisitions",
@@ -192,12 +196,11 @@ fn list(recording: &Recording, number: usize) -> Grid {
         "outside, us",
         "first locked at",
     ];
-    let mut grid = Grid::new(2, &header);
+    let mut grid = Grid::new(1, &header);
     grid.notes = 1;
     for (i, m) in recording.mutexes.iter().enumerate().take(MOST_MUTEXES.max(number + 1)) {
         grid.row([
-            if i == number { "fitted" } else { "" }.to_owned(),
-            i.to_string(),
+            if i == number { format!("{i}, fitted") } else { i.to_string() },
             m.threads.to_string(),
             m.acquisitions.to_string(),
             short(recorded(recording, m).contended),
