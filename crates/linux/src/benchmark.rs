@@ -23,13 +23,13 @@ pub static FINISHED: Metric =
 pub static VCPU_TIME: Metric = Metric::new(
     "vcpu-time",
     "s",
-    "time that the thread of a vCPU was on a CPU of the host during the run",
+    "time that the thread of a vCPU, or of all, was on a CPU of the host",
 );
 /// Time without a CPU.
 pub static VCPU_WAIT: Metric = Metric::new(
     "vcpu-wait",
     "s",
-    "time that the thread of a vCPU was ready during the run and had no CPU of the host",
+    "time that the thread of a vCPU, or of all, was ready and had no CPU of the host",
 );
 /// What the kernel's own lock counts.
 pub static SLOW_PATHS: Metric = Metric::new(
@@ -40,9 +40,14 @@ pub static SLOW_PATHS: Metric = Metric::new(
 /// Pairs of calls.
 pub static PAIRS: Metric = Metric::new(
     "pairs",
-    "/s",
+    "1/s",
     "pairs of dup and close of all threads in a second, the median of the seconds but for the first",
 );
+
+/// Figures of a vCPU.
+pub static OF_VCPU: [&Metric; 2] = [&VCPU_TIME, &VCPU_WAIT];
+/// Figures of a guest, beside kernbench's own.
+pub static METRICS: [&Metric; 5] = [&PAIRS, &FINISHED, &SLOW_PATHS, &VCPU_TIME, &VCPU_WAIT];
 
 /// What runs inside.
 #[derive(Clone, Debug)]

@@ -67,7 +67,7 @@ impl Kind {
             Self::Calibration => &["cost"],
             // Programs, dbench, pgbench with its latencies, page faults.
             Self::Real => {
-                &["elapsed", "throughput", "rate", "latency-mean", "latency-p99", "faults"]
+                &["elapsed", "throughput", "rate", "latency-mean", "latency-p99", "faults", "pairs"]
             }
             Self::Validation => &["throughput", "work-share", "wake-p50", "wake-p99"],
         }

@@ -53,7 +53,7 @@ fn beside(experiment: &Experiment, record: &Record) -> Vec<Block> {
              nothing."
                 .into(),
         ),
-        Block::Grid(ratios(&figures)),
+        Block::Grid(ratios(&figures, record)),
         Block::Lines(verdicts(&claims)),
     ]
 }
@@ -69,7 +69,7 @@ fn answer(record: &Record, claims: &[Judged]) -> String {
         let base = mean(&format!("lock-byte.{name}"))?;
         let of = |lock: &str| match mean(&format!("{lock}.{name}")) {
             Some(other) => format!("{lock} {} times", short(other / base)),
-            None => format!("{lock} never in 10 times"),
+            None => format!("{lock} more than 10 times"),
         };
         Some(format!("{words} {} and {}", of("xen-pv"), of("ticket")))
     };
@@ -86,27 +86,41 @@ fn answer(record: &Record, claims: &[Judged]) -> String {
 }
 
 /// A row for each load, figure and lock: its ratio to lock-byte's, measured and published.
-fn ratios(figures: &[Compared]) -> Grid {
+fn ratios(figures: &[Compared], record: &Record) -> Grid {
     let mut grid = Grid::new(3, &["load", "figure", "lock", "here", "ratio here", "published"]);
     let find =
         |place: &str, metric: &str| figures.iter().find(|f| f.place == place && f.metric == metric);
-    for (_, load) in LOADS {
+    // A run that was ended has its samples, and no elapsed time.
+    let was_ended = |lock: &str, load: Load| {
+        let place = format!("{lock}.{}", load.name());
+        record.samples.iter().any(|s| s.place == place && s.metric == "finished" && s.value == 0.0)
+    };
+    for (load, words_of_load) in LOADS {
         for (metric, words) in METRICS {
             for lock in LOCKS {
-                let Some(figure) = find(&format!("{lock}, {load}"), metric) else { continue };
-                let base = find(&format!("{}, {load}", LOCKS[0]), metric);
-                let ratio = |value: Option<f64>, base: Option<f64>| match value.zip(base) {
-                    Some((value, base)) => short(value / base),
-                    None => "never".into(),
+                let Some(figure) = find(&format!("{lock}, {words_of_load}"), metric) else {
+                    continue;
                 };
-                let here = figure.simulated.map_or("never".into(), |s| format!("{} s", short(s)));
+                let base = find(&format!("{}, {words_of_load}", LOCKS[0]), metric);
+                let ratio =
+                    |value: Option<f64>, base: Option<f64>, never: bool| match value.zip(base) {
+                        Some((value, base)) => short(value / base),
+                        None if never => "never".into(),
+                        None => "-".into(),
+                    };
+                let never = was_ended(lock, load);
+                let here = match figure.simulated {
+                    Some(seconds) => format!("{} s", short(seconds)),
+                    None if never => "never".into(),
+                    None => "-".into(),
+                };
                 grid.row([
-                    load.to_owned(),
+                    words_of_load.to_owned(),
                     words.to_owned(),
                     lock.to_owned(),
                     here,
-                    ratio(figure.simulated, base.and_then(|f| f.simulated)),
-                    ratio(figure.published, base.and_then(|f| f.published)),
+                    ratio(figure.simulated, base.and_then(|f| f.simulated), never),
+                    ratio(figure.published, base.and_then(|f| f.published), true),
                 ]);
             }
         }

@@ -1,6 +1,7 @@
 //! Metrics of real benchmarks on the machine at hand. `overspin-real` defines those of each benchmark.
 
 use super::{Metric, Table};
+use overspin_linux::benchmark;
 use overspin_real::{count, dbench, kernbench, pft, pgbench};
 
 /// `user-share` of the machine during a run.
@@ -44,8 +45,8 @@ fn machine() -> Vec<&'static Metric> {
     vec![&USER, &SYSTEM, &IDLE, &IOWAIT, &STEAL, &SWITCHES, &CPU_PRESSURE, &RUN_DELAY, &CONTENTIONS]
 }
 
-/// What `overspin measure kernbench`, `dbench`, `pgbench`, `pft`, `count` and `command` measure.
-pub static OF_REAL: [Table; 7] = [
+/// What `overspin measure kernbench`, `dbench`, `pgbench`, `pft`, `count` and `command` measure, and `overspin linux`.
+pub static OF_REAL: [Table; 9] = [
     Table {
         heading: "kernbench and command",
         places: "The place is `half`, `optimal`, `maximal` or `jobs-4`, or `program`; with `--lock`, `mutex.half` or `mutex`.",
@@ -75,6 +76,16 @@ pub static OF_REAL: [Table; 7] = [
         heading: "count",
         places: "The place is `packets-1000`: the packets a second beside it.",
         metrics: || count::METRICS.into(),
+    },
+    Table {
+        heading: "A guest",
+        places: "The place is `ticket.half` or another load, or `ticket` of `overspin linux dup`. All that kernbench measures is there, too.",
+        metrics: || benchmark::METRICS.into(),
+    },
+    Table {
+        heading: "A vCPU of a guest",
+        places: "The place is that of the run with `/v0`.",
+        metrics: || benchmark::OF_VCPU.into(),
     },
     Table {
         heading: "The machine during a run",

@@ -15,13 +15,17 @@ const ROOT: &str = "/root";
 
 /// Mounts the file systems that every program expects below `root`.
 pub(crate) fn mount_usual(root: &str) -> Result<(), String> {
-    for (kind, path) in
-        [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")]
-    {
+    for (kind, path) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         mount_at(kind, kind, &format!("{root}{path}"), MountFlags::empty(), "")?;
     }
     // Of the kernel's own counts; a kernel may lack them.
-    let _ = mount_at("debugfs", "debugfs", &format!("{root}/sys/kernel/debug"), MountFlags::empty(), "");
+    let _ = mount_at(
+        "debugfs",
+        "debugfs",
+        &format!("{root}/sys/kernel/debug"),
+        MountFlags::empty(),
+        "",
+    );
     Ok(())
 }
 
@@ -58,6 +62,9 @@ pub(crate) fn enter(root: Root) -> Result<(), String> {
     let data = format!("lowerdir={DISK},upperdir={},workdir={}", folders[0], folders[1]);
     mount_at("overlay", "overlay", ROOT, MountFlags::empty(), &data)?;
     mount_usual(ROOT)?;
+    if root == Root::Disk {
+        mount_at("tmpfs", "tmpfs", &format!("{ROOT}/tmp"), MountFlags::empty(), "")?;
+    }
     rustix::process::chroot(ROOT).map_err(|e| format!("cannot enter {ROOT}: {e}"))?;
     std::env::set_current_dir("/").map_err(|e| e.to_string())
 }
