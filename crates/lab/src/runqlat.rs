@@ -149,7 +149,8 @@ fn bucket(line: &str) -> Option<(u64, u64, u64)> {
     let (from, to) = range.split_once("->")?;
     let n = rest.split_whitespace().next()?.parse().ok()?;
     // The last time of a bucket is inside.
-    Some((from.trim().parse().ok()?, to.trim().parse::<u64>().ok()?.checked_add(1)?, n))
+    let (from, to) = (from.trim().parse().ok()?, to.trim().parse::<u64>().ok()?.checked_add(1)?);
+    (from < to).then_some((from, to, n))
 }
 
 /// `16`, `1K`, `2M`: powers of 1024.
@@ -310,6 +311,7 @@ mod tests {
             ("@x:\n[1] 3 |@|\n", 1, "the unit of this histogram"),
             (" usecs : count    distribution\n 0 -> x : 3 |*|\n", 2, "no line of a histogram"),
             (" usecs : count    distribution\n 0 -> 1 : 0 | |\n", 1, "no latency"),
+            (" usecs : count    distribution\n 8 -> 5 : 3 |*|\n", 2, "no line of a histogram"),
             ("@usecs:\n[1, 99999999999T) 3 |@|\n", 2, "no line of a histogram"),
         ] {
             let e = read("r.txt", text).unwrap_err();
