@@ -110,11 +110,12 @@ pub(super) fn lines<T: DeserializeOwned>(
     }
     let lines = text[..whole].split(|b| *b == b'\n').filter(|line| !line.is_empty());
     let run = |(i, line): (usize, &[u8])| {
-        serde_json::from_slice(line).map_err(|e| ResultsError::Broken {
-            path: path.display().to_string(),
-            line: i + 1,
-            cause: e.to_string(),
-        })
+        let broken = |cause| {
+            let path = path.display().to_string();
+            ResultsError::Broken { path, line: i + 1, cause }
+        };
+        let line = std::str::from_utf8(line).map_err(|e| broken(e.to_string()))?;
+        serde_json::from_str(line).map_err(|e| broken(e.to_string()))
     };
     lines.enumerate().map(run).collect()
 }

@@ -72,7 +72,8 @@ impl Manifest {
                 return Err(broken(1, format!("the layout is `{other}`, not `{SCHEMA}`")));
             }
         }
-        serde_json::from_value(schema).map(Some).map_err(|e| broken(1, e.to_string()))
+        // From the text, as records are read: from the value, all of that would be compiled a second time.
+        serde_json::from_str(&text).map(Some).map_err(|e| broken(e.line(), e.to_string()))
     }
 
     pub(super) fn write(&self, dir: &Path) -> Result<(), ResultsError> {
