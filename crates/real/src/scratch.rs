@@ -5,7 +5,7 @@
 //! killed, because the kernel then closes it. So there is one way to clean up, which every run takes.
 //!
 //! A program tells the guardian of itself between fork and exec. So there is no moment in which it runs and nobody
-//! would end it. What it leaves behind stays below its [keeper](crate::keeper), where the guardian finds it.
+//! would end it. What it leaves behind stays below its keeper (`keeper.rs`), where the guardian finds it.
 
 use crate::Failed;
 use crate::keeper::{self, Reports};
@@ -171,7 +171,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// The same for a program that has a [keeper](crate::keeper), which is then the child.
+    /// The same for a program that has a keeper (`keeper.rs`), which is then the child.
     ///
     /// # Errors
     /// As [`Self::guard`].
