@@ -119,6 +119,9 @@ fn in_guests(
 ) -> Result<Verdict, Failure> {
     let of_simulator = [
         ("--full", args.full),
+        ("--threads", args.threads != 0),
+        ("--report", args.page.report.is_some()),
+        ("--verbose", args.verbose),
         ("--markdown", args.markdown.is_some()),
         ("--svg", args.svg.is_some()),
         ("--curves", args.curves.is_some()),

@@ -44,12 +44,18 @@ pub fn reproduction_claims(result: &Reproduction) -> Vec<Block> {
 /// The answer of an experiment: how many claims hold, and for each the numbers that decide it. At most 80 columns wide.
 #[must_use]
 pub fn reproduction_in_brief(result: &Reproduction) -> Vec<Block> {
-    let mut lines = in_columns(&format!("{}: {}", result.experiment.id, answer(&[result])));
-    for claim in &result.experiment.claims {
+    let lines = in_columns(&format!("{}: {}", result.experiment.id, answer(&[result])));
+    vec![Block::Lines(lines + &claims_in_brief(&result.experiment.claims))]
+}
+
+/// Lines that say for each claim whether it holds, and the numbers that decide it. At most 80 columns wide.
+#[must_use]
+pub fn claims_in_brief(claims: &[Judged]) -> String {
+    let line = |claim: &Judged| {
         let words = claim.in_words.as_ref().unwrap_or(&claim.text);
-        lines += &in_columns(&format!("({}) {}: {words}", claim.id, verdict_of(claim)));
-    }
-    vec![Block::Lines(lines)]
+        in_columns(&format!("({}) {}: {words}", claim.id, verdict_of(claim)))
+    };
+    claims.iter().map(line).collect()
 }
 
 /// A sentence in lines; those of a claim are indented after the first. A number stays beside its unit.

@@ -98,6 +98,10 @@ impl InGuests {
         locks: Vec<String>,
         work: Work,
     ) -> Self {
+        let parts = match &work {
+            Work::Kernbench(loads) => loads.len(),
+            Work::Dup(_) => 1,
+        };
         Self {
             machine,
             init,
@@ -105,7 +109,7 @@ impl InGuests {
             locks,
             work,
             why_emulated: None,
-            base: Vec::new(),
+            base: vec![None; parts],
             ended: Vec::new(),
             scratch: None,
             steps: Steps::default(),
@@ -113,10 +117,7 @@ impl InGuests {
     }
 
     fn parts(&self) -> usize {
-        match &self.work {
-            Work::Kernbench(loads) => loads.len(),
-            Work::Dup(_) => 1,
-        }
+        self.base.len()
     }
 
     /// Boots a guest with this lock, and lets `work` use it.
@@ -147,7 +148,7 @@ impl InGuests {
     fn kernbench(&mut self, place: usize, load: Load, cancel: Cancel) -> Result<Outcome, Failed> {
         let part = place % self.parts();
         let lock = &self.locks[place / self.parts()];
-        let base = self.base.get(part).copied().flatten();
+        let base = self.base[part];
         let limit = base.map_or(AT_FIRST, |base| base.mul_f64(NEVER));
         let mut command = vec!["make".to_owned(), load.argument(self.machine.vcpus as usize)];
         command.extend(image::TARGETS.map(str::to_owned));
@@ -186,9 +187,6 @@ impl InGuests {
         let mut outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 1.0);
         if lock == STOCK_FAIR {
             outcome = outcome.with(&SLOW_PATHS, slow_paths(&ran) as f64);
-        }
-        if self.base.len() < self.parts() {
-            self.base.resize(self.parts(), None);
         }
         self.base[part].get_or_insert(lasted);
         Ok(with_times(with_usage(outcome, &usage(&ran)), &times))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::program::{failed, file, output, succeeds};
-use crate::{Guard, LinuxError, kernel};
+use crate::{Guard, LinuxError, kernel, program};
 
 /// Programs that a build needs; those that they depend on come with them.
 const PACKAGES: [&str; 12] = [
@@ -76,13 +76,7 @@ pub fn make(cache: &Path, source: &Path, guard: Guard<'_>) -> Result<PathBuf, Li
     kernel::take_back(&tree)?;
     let log = cache.join("disk.log");
     for targets in [&["mrproper"][..], &["tinyconfig"], &["prepare", "scripts"]] {
-        let mut make = Command::new("make");
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        succeeds(
-            make.arg(format!("-j{jobs}")).arg("-s").args(targets).current_dir(&tree),
-            &log,
-            guard,
-        )?;
+        program::make(&tree, targets, &log, guard)?;
     }
     let unfinished = cache.join("disk.part");
     let bytes: u64 = output(Command::new("du").args(["-sb"]).arg(&stage))?

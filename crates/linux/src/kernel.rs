@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::program::{file, succeeds};
+use crate::program::{file, make, succeeds};
 use crate::{Guard, LinuxError};
 
 const HEADER: &str = include_str!("../kernel/overspin.h");
@@ -43,12 +43,7 @@ pub fn build(tree: &Path, object: &Path, guard: Guard<'_>) -> Result<PathBuf, Li
     // Make looks for it beside every object.
     put(&tree.join("kernel/locking/.overspin_locks.o.cmd"), b"")?;
     let log = tree.join("overspin.log");
-    let make = |targets: &[&str]| {
-        let mut make = Command::new("make");
-        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        make.arg(format!("-j{jobs}")).arg("-s").args(targets).current_dir(tree);
-        succeeds(&mut make, &log, guard)
-    };
+    let make = |targets: &[&str]| make(tree, targets, &log, guard);
     // Before another configuration is made, the one at hand is looked at: making it anew would compile everything again.
     if put(&tree.join("overspin.config"), CONFIG.as_bytes())? || !tree.join(".config").exists() {
         make(&["tinyconfig"])?;

@@ -75,6 +75,14 @@ pub(crate) struct Devices<'a> {
 }
 
 impl Machine {
+    /// A machine on all CPUs, by the host's clock, whose kernel is told nothing.
+    #[must_use]
+    pub fn new(kernel: PathBuf, vcpus: u32, memory: u32, accelerator: Accelerator) -> Self {
+        let parameters = String::new();
+        let (cpus, by_instructions, looks_bare) = (None, false, false);
+        Self { kernel, parameters, vcpus, cpus, memory, accelerator, by_instructions, looks_bare }
+    }
+
     /// Its kernel takes this lock: one of [`LOCKS`](crate::LOCKS), or one of its own.
     #[must_use]
     pub fn with_lock(mut self, lock: &str) -> Self {
@@ -296,14 +304,8 @@ fn tried(kernel: &Path, guard: Guard<'_>) -> Result<(Accelerator, Option<String>
         return Ok((Accelerator::Emulation, Some(format!("/dev/kvm: {error}"))));
     }
     let machine = Machine {
-        kernel: kernel.to_owned(),
         parameters: "locktorture.torture_type=none rcutorture.torture_type=none".into(),
-        vcpus: 1,
-        cpus: None,
-        memory: 256,
-        accelerator: Accelerator::Kvm,
-        by_instructions: false,
-        looks_bare: false,
+        ..Machine::new(kernel.to_owned(), 1, 256, Accelerator::Kvm)
     };
     // It is there once it waits for a disk, which it does not have.
     let mut there = false;

@@ -140,6 +140,19 @@ pub(crate) fn succeeds(
     Err(failed(command, format!("{status}; {}", last_lines(&String::from_utf8_lossy(&text)))))
 }
 
+/// Makes these targets in `tree`, on all CPUs, with the output in `log`.
+pub(crate) fn make(
+    tree: &Path,
+    targets: &[&str],
+    log: &Path,
+    guard: Guard<'_>,
+) -> Result<(), LinuxError> {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut make = Command::new("make");
+    make.arg(format!("-j{jobs}")).arg("-s").args(targets).current_dir(tree);
+    succeeds(&mut make, log, guard)
+}
+
 /// Runs `command`, and returns what it prints.
 pub(crate) fn output(command: &mut Command) -> Result<String, LinuxError> {
     let output = command.output().map_err(|e| failed(command, e.to_string()))?;

@@ -1,7 +1,7 @@
 //! `overspin linux exec`: a program of this host in a guest whose kernel has one lock or another.
 
 use super::measure::machine_of;
-use super::{SourceArgs, built, failure, guarded_in, known};
+use super::{SourceArgs, Teller, built, failure, guarded_in, known};
 use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
@@ -11,6 +11,7 @@ use overspin_linux::guest::{Guest, NoAnswer};
 use overspin_linux::machine::Files;
 use overspin_linux::talk::{Ask, Ran, Root, Say};
 use overspin_linux::{STOCK, STOCK_FAIR, needs};
+use std::cell::RefCell;
 use std::time::Duration;
 
 /// The limit of what only gets ready.
@@ -43,8 +44,11 @@ pub(super) fn exec(args: &ExecArgs, global: &Global) -> Result<Verdict, Failure>
     needs::programs(&needs::TO_RUN).map_err(failure)?;
     let outputs = Outputs::new(global, &[])?;
     guarded_in(|guard, folder| {
-        let built = built(&args.source, global, guard)?;
-        let (machine, init, _) = machine_of(&built, &args.size, global, guard)?;
+        let teller = Teller::new(global);
+        let built = built(&args.source, &teller, guard)?;
+        let (machine, init, _) = machine_of(&built, &args.size, &teller, guard)?;
+        // From here on others may go on.
+        drop(built);
         let machine = machine.with_lock(&args.lock);
         let stop = signals::interrupted();
         let answer = |no: NoAnswer| match no {
@@ -59,11 +63,19 @@ pub(super) fn exec(args: &ExecArgs, global: &Global) -> Result<Verdict, Failure>
         let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
         let folder = here.to_string_lossy().into_owned();
         let ask = Ask::Run { command: args.command.clone(), folder };
+        // Without a reader the program need not go on.
+        let lost = RefCell::new(None);
         let mut line = |text: &str| {
-            // A reader that is gone is told at the end.
-            let _ = outputs.print(&format!("{text}\n"));
+            if lost.borrow().is_none() {
+                *lost.borrow_mut() = outputs.print(&format!("{text}\n")).err();
+            }
         };
-        match guest.ask(&ask, FOREVER, &mut line, &stop).map_err(answer)? {
+        let no_reader = || lost.borrow().is_some();
+        let said = guest.ask(&ask, FOREVER, &mut line, &|| no_reader() || stop());
+        if let Some(failure) = lost.take() {
+            return Err(failure);
+        }
+        match said.map_err(answer)? {
             Say::Ran(ran) => {
                 if !global.quiet {
                     eprintln!("{}", words(&args.lock, &ran));

@@ -1,14 +1,14 @@
 //! `overspin linux kernbench` and `dup`: benchmarks inside guests, with one lock or another as their kernel's spinlock.
 
 use super::{Built, SourceArgs, Teller, built, failure, guarded, known};
-use crate::args::{EXIT_CODES, Global};
+use crate::args::{EXIT_CODES, Global, cpus};
 use crate::failure::{Failure, Verdict};
 use crate::measure::benchmarks::{load, seconds};
-use crate::measure::real::{RealArgs, run};
+use crate::measure::real::{RealArgs, run_with};
 use clap::{Args, ValueEnum};
 use overspin_linux::benchmark::{InGuests, Work};
 use overspin_linux::machine::{self, Machine};
-use overspin_linux::{Guard, STOCK, STOCK_FAIR, alone, image, init, needs};
+use overspin_linux::{Guard, STOCK, STOCK_FAIR, image, init, needs};
 use overspin_real::kernbench::Load;
 use overspin_real::preload::Locks;
 use overspin_report::Block;
@@ -91,23 +91,13 @@ pub(super) struct DupArgs {
 }
 
 pub(super) fn kernbench(args: &KernbenchArgs, global: &Global) -> Result<Verdict, Failure> {
-    kernbench_of(&args.loads, &args.guest, &|_| Vec::new(), global)
+    measured(Work::Kernbench(args.loads.clone()), &args.guest, &|_| Vec::new(), global)
 }
 
 pub(super) fn dup(args: &DupArgs, global: &Global) -> Result<Verdict, Failure> {
     // The first second does not count.
     let length = u32::try_from(args.length.as_secs()).unwrap_or(u32::MAX).max(2);
     measured(Work::Dup(length), &args.guest, &|_| Vec::new(), global)
-}
-
-/// `first` is what the report begins with.
-pub(super) fn kernbench_of(
-    loads: &[Load],
-    args: &GuestArgs,
-    first: &dyn Fn(&Record) -> Vec<Block>,
-    global: &Global,
-) -> Result<Verdict, Failure> {
-    measured(Work::Kernbench(loads.to_vec()), args, first, global)
 }
 
 impl GuestArgs {
@@ -122,7 +112,8 @@ impl GuestArgs {
     }
 }
 
-fn measured(
+/// Measures `work` in guests; the report begins with `first`.
+pub(super) fn measured(
     work: Work,
     args: &GuestArgs,
     first: &dyn Fn(&Record) -> Vec<Block>,
@@ -133,55 +124,43 @@ fn measured(
         needs::programs(needed).map_err(failure)?;
     }
     let mut benchmark = guarded(|guard| {
-        let built = built(&args.source, global, guard)?;
-        let (machine, init, why) = machine_of(&built, &args.size, global, guard)?;
-        let _alone = alone(&built.cache).map_err(failure)?;
-        Teller::new(global).tell("the disk of guests: made once");
+        let teller = Teller::new(global);
+        let built = built(&args.source, &teller, guard)?;
+        let (machine, init, why) = machine_of(&built, &args.size, &teller, guard)?;
+        teller.tell("the disk of guests: made once");
         let disk = image::make(&built.cache, &built.tree, guard).map_err(failure)?;
         let mut benchmark = InGuests::new(machine, init, disk, args.locks.clone(), work);
         benchmark.why_emulated = why;
         Ok(benchmark)
     })?;
     let locks = Locks { names: args.locks.clone(), library: None };
-    run(&mut benchmark, &locks, &args.real, RUNS, first, global)
+    run_with(&mut benchmark, &locks, &args.real, RUNS, first, global)
 }
 
 /// A machine of this size, the first process of its guests, and why it is emulated if it is.
 pub(super) fn machine_of(
     built: &Built,
     size: &SizeArgs,
-    global: &Global,
+    teller: &Teller<'_>,
     guard: Guard<'_>,
 ) -> Result<(Machine, PathBuf, Option<String>), Failure> {
     needs::memory(size.memory).map_err(failure)?;
-    let _alone = alone(&built.cache).map_err(failure)?;
-    let teller = Teller::new(global);
     teller.tell("the first process of guests");
     let init = init::compile(&built.cache.join("init")).map_err(failure)?;
     teller.tell("what carries a kernel here: KVM is tried");
     let (accelerator, why) =
         machine::accelerator(&built.kernel, &built.cache, guard).map_err(failure)?;
     let machine = Machine {
-        kernel: built.kernel.clone(),
-        parameters: String::new(),
-        vcpus: size.vcpus,
         cpus: size.cpus.clone(),
-        memory: size.memory,
-        accelerator,
         by_instructions: size.clock == Clock::Instructions,
-        looks_bare: false,
+        ..Machine::new(built.kernel.clone(), size.vcpus, size.memory, accelerator)
     };
     Ok((machine, init, why))
 }
 
 /// A list of CPUs, as `taskset -c` reads it.
 fn cpu_list(text: &str) -> Result<String, String> {
-    let number = |word: &str| word.parse::<u32>().is_ok();
-    let range = |part: &str| match part.split_once('-') {
-        Some((first, last)) => number(first) && number(last),
-        None => number(part),
-    };
-    match text.split(',').all(range) {
+    match text.split(',').all(|part| cpus(part).is_ok()) {
         true => Ok(text.to_owned()),
         false => Err("numbers and ranges of CPUs, for example 0,1 or 0-3".into()),
     }

@@ -13,6 +13,7 @@ use exec::ExecArgs;
 use measure::{DupArgs, KernbenchArgs};
 use overspin_linux::{Guard, LOCKS, LinuxError, kernel, needs, object, source};
 use overspin_real::scratch::Scratch;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use torture::TortureArgs;
@@ -49,7 +50,7 @@ pub(crate) fn linux(args: &LinuxArgs, global: &Global) -> Result<Verdict, Failur
     match &args.command {
         LinuxCommand::Build(args) => {
             let outputs = Outputs::new(global, &[])?;
-            let built = guarded(|guard| built(args, global, guard))?;
+            let built = guarded(|guard| built(args, &Teller::new(global), guard))?;
             outputs.print(&format!("The kernel is {}\n", built.kernel.display()))?;
             Ok(Verdict::Fine)
         }
@@ -76,6 +77,8 @@ struct Built {
     kernel: PathBuf,
     tree: PathBuf,
     cache: PathBuf,
+    /// As long as it is open, no other command changes any of them.
+    _alone: File,
 }
 
 /// Tells what takes long, with the time so far.
@@ -97,15 +100,14 @@ impl<'a> Teller<'a> {
 }
 
 /// The kernel, compiled as far as it is not up to date.
-fn built(args: &SourceArgs, global: &Global, guard: Guard<'_>) -> Result<Built, Failure> {
-    let teller = Teller::new(global);
+fn built(args: &SourceArgs, teller: &Teller<'_>, guard: Guard<'_>) -> Result<Built, Failure> {
     let cache = overspin_linux::cache().map_err(failure)?;
     needs::programs(&needs::TO_BUILD).map_err(failure)?;
     if !cache.join("locks").exists() {
         needs::space(&cache).map_err(failure)?;
     }
     // Two commands would compile the same files at once.
-    let _alone = overspin_linux::alone(&cache).map_err(failure)?;
+    let alone = overspin_linux::alone(&cache).map_err(failure)?;
     teller.tell("the source of the kernel: fetched and unpacked once");
     let tree = match &args.source {
         Some(folder) => source::of_folder(folder, &cache),
@@ -116,7 +118,7 @@ fn built(args: &SourceArgs, global: &Global, guard: Guard<'_>) -> Result<Built, 
     let object = object::compile(&cache.join("locks")).map_err(failure)?;
     teller.tell("the kernel: the first time takes minutes, later ones seconds");
     let kernel = kernel::build(&tree, &object, guard).map_err(failure)?;
-    Ok(Built { kernel, tree, cache })
+    Ok(Built { kernel, tree, cache, _alone: alone })
 }
 
 /// An error if one of these is no lock of a kernel's word, or none of `besides`.

@@ -1,14 +1,15 @@
 //! `overspin reproduce 2008-spinlocks --world linux`: what was published in 2008, beside guests of this machine.
 
-use super::measure::{GuestArgs, kernbench_of};
+use super::measure::{GuestArgs, measured};
 use crate::args::{Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
 use crate::measure::real::RealArgs;
+use overspin_experiment::report::claims_in_brief;
 use overspin_experiment::{Compared, Experiment, Judged, against};
+use overspin_linux::benchmark::Work;
 use overspin_real::kernbench::Load;
 use overspin_report::{Block, Grid, short};
 use overspin_runs::record::Record;
-use overspin_stats::Summary;
 
 /// The experiment that real guests can repeat.
 const EXPERIMENT: &str = "2008-spinlocks";
@@ -37,7 +38,8 @@ pub(crate) fn reproduce(
     }
     let guest = GuestArgs::of(&LOCKS, RealArgs::of(runs.unwrap_or(RUNS), record));
     let beside = |record: &Record| beside(experiment, record);
-    kernbench_of(&LOADS.map(|(load, _)| load), &guest, &beside, global)
+    let work = Work::Kernbench(LOADS.map(|(load, _)| load).to_vec());
+    measured(work, &guest, &beside, global)
 }
 
 fn beside(experiment: &Experiment, record: &Record) -> Vec<Block> {
@@ -47,39 +49,39 @@ fn beside(experiment: &Experiment, record: &Record) -> Vec<Block> {
     let (figures, claims) = against(experiment, record);
     vec![
         Block::Title(experiment.head.title.clone()),
-        Block::Text(answer(record, &claims)),
+        Block::Text(answer(&figures, &claims)),
         Block::Text(
             "Ratios to lock-byte in the same column of the post; the machine and the tree are others, so absolute times say \
              nothing."
                 .into(),
         ),
         Block::Grid(ratios(&figures, record)),
-        Block::Lines(verdicts(&claims)),
+        Block::Lines(claims_in_brief(&claims)),
     ]
 }
 
+/// The figure of a lock at a load, by its words.
+fn find<'f>(figures: &'f [Compared], lock: &str, load: &str, metric: &str) -> Option<&'f Compared> {
+    let place = format!("{lock}, {load}");
+    figures.iter().find(|f| f.place == place && f.metric == metric)
+}
+
 /// The sentence that answers.
-fn answer(record: &Record, claims: &[Judged]) -> String {
-    let mean = |place: &str| {
-        let of = |s: &&overspin_record::Sample| s.place == place && s.metric == "elapsed";
-        let values: Vec<f64> = record.samples.iter().filter(of).map(|s| s.value).collect();
-        Summary::of(&values).map(|s| s.mean)
-    };
-    let load = |name: &str, words: &str| {
-        let base = mean(&format!("lock-byte.{name}"))?;
-        let of = |lock: &str| match mean(&format!("{lock}.{name}")) {
+fn answer(figures: &[Compared], claims: &[Judged]) -> String {
+    let [base, others @ ..] = LOCKS;
+    let loads = LOADS.iter().filter_map(|(_, load)| {
+        let elapsed = |lock| find(figures, lock, load, METRICS[0].0)?.simulated;
+        let base = elapsed(base)?;
+        let of = |lock| match elapsed(lock) {
             Some(other) => format!("{lock} {} times", short(other / base)),
             None => format!("{lock} more than 10 times"),
         };
-        Some(format!("{words} {} and {}", of("xen-pv"), of("ticket")))
-    };
-    let loads: Vec<String> = [load("half", "at half load"), load("optimal", "at the optimal load")]
-        .into_iter()
-        .flatten()
-        .collect();
+        Some(format!("at {load} {}", others.map(of).join(" and ")))
+    });
+    let loads: Vec<String> = loads.collect();
     let held = claims.iter().filter(|claim| claim.holds == Some(true)).count();
     format!(
-        "In guests of this machine the build takes, in times of lock-byte's: {}. {held} of {} published claims hold here.",
+        "In guests of this machine the build takes, in times of {base}'s: {}. {held} of {} published claims hold here.",
         loads.join("; "),
         claims.len()
     )
@@ -88,8 +90,6 @@ fn answer(record: &Record, claims: &[Judged]) -> String {
 /// A row for each load, figure and lock: its ratio to lock-byte's, measured and published.
 fn ratios(figures: &[Compared], record: &Record) -> Grid {
     let mut grid = Grid::new(3, &["load", "figure", "lock", "here", "ratio here", "published"]);
-    let find =
-        |place: &str, metric: &str| figures.iter().find(|f| f.place == place && f.metric == metric);
     // A run that was ended has its samples, and no elapsed time.
     let was_ended = |lock: &str, load: Load| {
         let place = format!("{lock}.{}", load.name());
@@ -98,10 +98,10 @@ fn ratios(figures: &[Compared], record: &Record) -> Grid {
     for (load, words_of_load) in LOADS {
         for (metric, words) in METRICS {
             for lock in LOCKS {
-                let Some(figure) = find(&format!("{lock}, {words_of_load}"), metric) else {
+                let Some(figure) = find(figures, lock, words_of_load, metric) else {
                     continue;
                 };
-                let base = find(&format!("{}, {words_of_load}", LOCKS[0]), metric);
+                let base = find(figures, LOCKS[0], words_of_load, metric);
                 let ratio =
                     |value: Option<f64>, base: Option<f64>, never: bool| match value.zip(base) {
                         Some((value, base)) => short(value / base),
@@ -126,18 +126,4 @@ fn ratios(figures: &[Compared], record: &Record) -> Grid {
         }
     }
     grid
-}
-
-fn verdicts(claims: &[Judged]) -> String {
-    let mut out = String::new();
-    for claim in claims {
-        let verdict = match claim.holds {
-            Some(true) => "holds",
-            Some(false) => "does not hold",
-            None => "cannot be decided",
-        };
-        let words = claim.in_words.as_deref().unwrap_or(&claim.text);
-        out += &format!("({}) {verdict} here: {words}\n", claim.id);
-    }
-    out
 }

@@ -1,6 +1,6 @@
 //! `overspin linux torture`: the kernel's own judge of its locks.
 
-use super::{Built, SourceArgs, built, failure, known};
+use super::{Built, SourceArgs, Teller, built, failure, known};
 use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
@@ -46,19 +46,9 @@ pub(super) fn torture(
         true => LOCKS.to_vec(),
         false => args.locks.iter().map(String::as_str).collect(),
     };
-    let Built { kernel, cache, .. } = built(&args.source, global, guard)?;
+    let Built { kernel, cache, .. } = built(&args.source, &Teller::new(global), guard)?;
     let (accelerator, why) = machine::accelerator(&kernel, &cache, guard).map_err(failure)?;
-    let parameters = String::new();
-    let machine = Machine {
-        kernel,
-        parameters,
-        vcpus: args.vcpus,
-        cpus: None,
-        memory: MEMORY,
-        accelerator,
-        by_instructions: false,
-        looks_bare: false,
-    };
+    let machine = Machine::new(kernel, args.vcpus, MEMORY, accelerator);
     let stop = signals::interrupted();
     let judge = |lock: &str, kind: &str| {
         if !global.quiet && !global.no_progress {

@@ -73,7 +73,7 @@ pub(super) fn kernbench(args: &KernbenchArgs, global: &Global) -> Result<Verdict
     kernbench.target.clone_from(&args.target);
     kernbench.locks = locks.clone();
     kernbench.scratch.clone_from(&args.real.scratch);
-    run(&mut kernbench, &locks, &args.real, RUNS, &|_| Vec::new(), global)
+    run(&mut kernbench, &locks, &args.real, RUNS, global)
 }
 
 /// A load of kernbench.
@@ -114,7 +114,7 @@ pub(super) fn dbench(args: &DbenchArgs, global: &Global) -> Result<Verdict, Fail
     dbench.loadfile.clone_from(&args.loadfile);
     dbench.locks = locks.clone();
     dbench.scratch.clone_from(&args.real.scratch);
-    run(&mut dbench, &locks, &args.real, RUNS, &|_| Vec::new(), global)
+    run(&mut dbench, &locks, &args.real, RUNS, global)
 }
 
 #[derive(Debug, Args)]
@@ -173,7 +173,7 @@ pub(super) fn pgbench(args: &PgbenchArgs, global: &Global) -> Result<Verdict, Fa
     pgbench.user.clone_from(&args.user);
     pgbench.locks = locks.clone();
     pgbench.scratch.clone_from(&args.real.scratch);
-    run(&mut pgbench, &locks, &args.real, RUNS_OF_PGBENCH, &|_| Vec::new(), global)
+    run(&mut pgbench, &locks, &args.real, RUNS_OF_PGBENCH, global)
 }
 
 #[derive(Debug, Args)]
@@ -199,7 +199,7 @@ pub(super) fn pft(args: &PftArgs, global: &Global) -> Result<Verdict, Failure> {
     pft.bytes = (args.memory as usize) << 20;
     pft.repeats = args.repeats;
     pft.rates.clone_from(&args.packets.packets);
-    run(&mut pft, &Locks::default(), &args.real, RUNS, &|_| Vec::new(), global)
+    run(&mut pft, &Locks::default(), &args.real, RUNS, global)
 }
 
 /// Workers of pft.
@@ -226,7 +226,7 @@ pub(crate) struct CountArgs {
 
 pub(super) fn count(args: &CountArgs, global: &Global) -> Result<Verdict, Failure> {
     let mut count = Count::new(args.to, args.packets.packets.clone());
-    run(&mut count, &Locks::default(), &args.real, RUNS, &|_| Vec::new(), global)
+    run(&mut count, &Locks::default(), &args.real, RUNS, global)
 }
 
 #[derive(Debug, Args)]
@@ -249,7 +249,7 @@ pub(super) fn command(args: &CommandArgs, global: &Global) -> Result<Verdict, Fa
     }
     let scratch = args.real.scratch.clone();
     let mut command = AnyCommand::new(args.command.clone(), locks.clone(), scratch);
-    run(&mut command, &locks, &args.real, RUNS, &|_| Vec::new(), global)
+    run(&mut command, &locks, &args.real, RUNS, global)
 }
 
 /// A length in whole seconds: the programs count in nothing shorter.

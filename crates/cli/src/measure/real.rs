@@ -102,9 +102,19 @@ impl RealArgs {
     }
 }
 
-/// Measures, prints the report and writes the files, also of a measurement that ended early. `first` is what the report
-/// begins with.
-pub(crate) fn run(
+/// Measures, prints the report and writes the files, also of a measurement that ended early.
+pub(super) fn run(
+    benchmark: &mut dyn Benchmark,
+    locks: &Locks,
+    args: &RealArgs,
+    runs: u32,
+    global: &Global,
+) -> Result<Verdict, Failure> {
+    run_with(benchmark, locks, args, runs, &|_| Vec::new(), global)
+}
+
+/// The same with a report that begins with `first`.
+pub(crate) fn run_with(
     benchmark: &mut dyn Benchmark,
     locks: &Locks,
     args: &RealArgs,
