@@ -4,7 +4,7 @@ use super::measure::machine_of;
 use super::{SourceArgs, Teller, built, failure, guarded_in, known};
 use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
-use crate::show::Outputs;
+use crate::show;
 use crate::signals;
 use clap::Args;
 use overspin_linux::guest::{Guest, NoAnswer};
@@ -42,7 +42,6 @@ pub(super) struct ExecArgs {
 pub(super) fn exec(args: &ExecArgs, global: &Global) -> Result<Verdict, Failure> {
     known(std::slice::from_ref(&args.lock), &[STOCK, STOCK_FAIR])?;
     needs::programs(&needs::TO_RUN).map_err(failure)?;
-    let outputs = Outputs::new(global, &[])?;
     guarded_in(|guard, folder| {
         let teller = Teller::new(global);
         let built = built(&args.source, &teller, guard)?;
@@ -63,11 +62,11 @@ pub(super) fn exec(args: &ExecArgs, global: &Global) -> Result<Verdict, Failure>
         let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
         let folder = here.to_string_lossy().into_owned();
         let ask = Ask::Run { command: args.command.clone(), folder };
-        // Without a reader the program need not go on.
+        // It is the program's output, which --quiet does not silence. Without a reader the program need not go on.
         let lost = RefCell::new(None);
         let mut line = |text: &str| {
             if lost.borrow().is_none() {
-                *lost.borrow_mut() = outputs.print(&format!("{text}\n")).err();
+                *lost.borrow_mut() = show::bytes(format!("{text}\n").as_bytes()).err();
             }
         };
         let no_reader = || lost.borrow().is_some();

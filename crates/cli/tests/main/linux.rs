@@ -99,6 +99,8 @@ fn a_program_of_this_machine_runs_in_a_guest() {
     ]);
     assert!(out.contains("overspin_lock=xen-pv"), "{out}");
     assert!(err.contains("in a guest with xen-pv: exit status 0"), "{err}");
+    let (quiet, _) = overspin.fine(&["linux", "exec", "--quiet", "--", "echo", "heard"]);
+    assert_eq!(quiet, "heard\n");
     let error = overspin.fails(&["linux", "exec", "--", "no-such-program"], 3);
     assert!(error.contains("`no-such-program`"), "{error}");
     overspin.fails(&["linux", "exec", "--", "false"], 1);
