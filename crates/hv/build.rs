@@ -21,6 +21,9 @@ fn main() {
         "../sched",
         "../workload",
     ]);
+    if std::env::var_os("CARGO_FEATURE_GUEST").is_none() {
+        return;
+    }
     let target = overspin_guest_build::target();
     if target.starts_with("x86_64-") && target.contains("-linux-") {
         let image = overspin_guest_build::build("overspin-guest", &FLAGS);

@@ -246,7 +246,8 @@ impl Record {
             let (scenario, outcome) = self.run()?;
             run::report(scenario, outcome)
         };
-        Ok(if markdown { report::markdown(&blocks) } else { report::text(&blocks) })
+        let screen = if explain { report::Screen::page() } else { report::Screen::default() };
+        Ok(if markdown { report::markdown(&blocks) } else { report::text_on(&blocks, &screen) })
     }
 
     /// The answer of a run, as `overspin run` prints it.

@@ -11,7 +11,11 @@ const DIST: &str = "dist";
 /// How this program was built.
 #[must_use]
 pub fn build() -> Build {
-    let features = [("check", cfg!(feature = "check")), ("xen", cfg!(feature = "xen"))];
+    let features = [
+        ("check", cfg!(feature = "check")),
+        ("hv", cfg!(feature = "hv")),
+        ("xen", cfg!(feature = "xen")),
+    ];
     Build {
         revision: option_env!("OVERSPIN_REVISION").map(str::to_owned),
         profile: Some(env!("OVERSPIN_PROFILE").to_owned()),

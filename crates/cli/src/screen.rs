@@ -1,6 +1,6 @@
 //! What the terminal of this process can show.
 
-use overspin_report::Screen;
+use overspin_report::{Screen, WIDTH};
 use std::env;
 use std::io::IsTerminal;
 
@@ -13,7 +13,7 @@ pub(crate) fn of_stdout() -> Screen {
 /// says otherwise.
 pub(crate) fn page_on_stdout() -> Screen {
     let screen = of_stdout();
-    let width = columns().or(Some(screen.width.unwrap_or(PAGE).min(PAGE)));
+    let width = columns().or(Some(screen.width.unwrap_or(WIDTH).min(WIDTH)));
     Screen { width, ..screen }
 }
 
@@ -21,9 +21,6 @@ pub(crate) fn page_on_stdout() -> Screen {
 pub(crate) fn of_stderr() -> Screen {
     Screen { width: width(std::io::stderr().is_terminal()), ascii: is_ascii() }
 }
-
-/// The width of a page.
-const PAGE: usize = 80;
 
 /// COLUMNS, if it is a width.
 fn columns() -> Option<usize> {

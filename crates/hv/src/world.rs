@@ -8,10 +8,10 @@ use overspin_sched::Schedulers;
 use overspin_workload::{First, Kinds, LayoutOf, Loads};
 use std::borrow::Cow;
 
-/// The guest image that comes with this crate.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+/// The guest image that comes with this crate; nothing where it was left out.
+#[cfg(all(feature = "guest", target_os = "linux", target_arch = "x86_64"))]
 const IMAGE: &[u8] = include_bytes!(env!("OVERSPIN_GUEST"));
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+#[cfg(not(all(feature = "guest", target_os = "linux", target_arch = "x86_64")))]
 const IMAGE: &[u8] = &[];
 
 /// Most tasks of a guest at a time: their stacks are a part of the 1 GiB that it may have.

@@ -32,8 +32,8 @@ const fn style(rule: char) -> TableStyle {
 /// Longer lists are cut to their sum and the first lines: a thousand pCPUs make no readable report.
 pub const MOST_LINES: usize = 64;
 
-/// Longest line of running text on a terminal.
-const WIDTH: usize = 80;
+/// Columns of a page: the longest line of running text on a terminal.
+pub const WIDTH: usize = 80;
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq)]

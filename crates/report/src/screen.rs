@@ -1,6 +1,6 @@
 //! What the reader's terminal can show: its width, and whether it has more than ASCII.
 
-use super::{Grid, wrap_to};
+use super::{Grid, WIDTH, wrap_to};
 
 /// Where text is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +12,12 @@ pub struct Screen {
 }
 
 impl Screen {
+    /// As wide as a page, with all characters.
+    #[must_use]
+    pub fn page() -> Self {
+        Self { width: Some(WIDTH), ascii: false }
+    }
+
     /// The text in the characters that this screen has.
     #[must_use]
     pub fn spell(&self, text: &str) -> String {
