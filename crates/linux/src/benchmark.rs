@@ -1,5 +1,6 @@
 //! Benchmarks inside guests, as benchmarks of the host: a guest is booted for each run, so that none has what another left.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use overspin_real::kernbench::{Load, with_usage};
 use overspin_real::program::Usage;
 use overspin_real::scratch::Scratch;
-use overspin_real::{Benchmark, Cancel, Failed, Outcome, Steps};
+use overspin_real::{Benchmark, Cancel, Failed, Outcome, Steps, told};
 use overspin_scenario::Metric;
 
 use crate::guest::{Guest, NoAnswer, VcpuTime};
@@ -56,6 +57,24 @@ pub enum Work {
     Kernbench(Vec<Load>),
     /// A thread for each vCPU duplicates a file descriptor and closes it, for so many seconds.
     Dup(u32),
+    /// A benchmark of the host, by the host's own command, on the host's files; what it writes stays in the guest's memory.
+    Measured(Measured),
+}
+
+/// A benchmark of the host that runs inside.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Its name.
+    pub name: &'static str,
+    /// Its places.
+    pub places: Vec<String>,
+    /// The command. With `--only PLACE` for each place behind it, it runs once there, and prints the figures as [`told`] has
+    /// them.
+    pub command: Vec<String>,
+    /// What follows then.
+    pub arguments: Vec<String>,
+    /// Where it runs.
+    pub folder: String,
 }
 
 /// How much longer than the first lock's a run may take before it counts as one that never ends.
@@ -72,8 +91,8 @@ pub struct InGuests {
     pub machine: Machine,
     /// The initial file system of [`crate::init`].
     pub init: PathBuf,
-    /// The disk of [`crate::image`].
-    pub disk: PathBuf,
+    /// The disk of [`crate::image`]; without one, guests see the host's files.
+    pub disk: Option<PathBuf>,
     /// The locks, by the names of [`crate::LOCKS`], or the kernel's own.
     pub locks: Vec<String>,
     /// What runs.
@@ -84,6 +103,8 @@ pub struct InGuests {
     base: Vec<Option<Duration>>,
     /// Places with runs that were ended.
     ended: Vec<String>,
+    /// Outcomes of this round, by lock and place of the host's benchmark, whose turn has not come.
+    kept: BTreeMap<(usize, String), Outcome>,
     scratch: Option<Arc<Scratch>>,
     steps: Steps,
 }
@@ -94,13 +115,14 @@ impl InGuests {
     pub fn new(
         machine: Machine,
         init: PathBuf,
-        disk: PathBuf,
+        disk: Option<PathBuf>,
         locks: Vec<String>,
         work: Work,
     ) -> Self {
         let parts = match &work {
             Work::Kernbench(loads) => loads.len(),
             Work::Dup(_) => 1,
+            Work::Measured(measured) => measured.places.len(),
         };
         Self {
             machine,
@@ -111,6 +133,7 @@ impl InGuests {
             why_emulated: None,
             base: vec![None; parts],
             ended: Vec::new(),
+            kept: BTreeMap::new(),
             scratch: None,
             steps: Steps::default(),
         }
@@ -134,7 +157,7 @@ impl InGuests {
         let machine = self.machine.clone().with_lock(lock);
         let guard =
             |command: &mut std::process::Command| scratch.guard(command).map_err(|e| e.to_string());
-        let files = Files::Disk(&self.disk);
+        let files = self.disk.as_deref().map_or(Files::OfHost, Files::Disk);
         let mut guest = Guest::boot(&machine, &self.init, files, scratch.path(), &guard, cancel)
             .map_err(no_answer)?;
         let result = work(&mut guest);
@@ -172,7 +195,7 @@ impl InGuests {
         })?;
         let ran = match said {
             Ok(Say::Ran(ran)) if ran.status == 0 => ran,
-            Ok(Say::Ran(ran)) => return Err(make_failed(ran.status, &output)),
+            Ok(Say::Ran(ran)) => return Err(program_failed("make", ran.status, &output)),
             Ok(other) => return Err(strange(&other)),
             Err(NoAnswer::TooLong) => {
                 let place = &self.places()[place];
@@ -210,13 +233,57 @@ impl InGuests {
         let outcome = Outcome { output, ..Outcome::default() }.with(&PAIRS, median as f64);
         Ok(with_times(outcome, &times))
     }
+
+    /// One guest runs all places of its lock, in the order in which they come in this round: to get ready takes longer than
+    /// a run.
+    fn measured(
+        &mut self,
+        place: usize,
+        work: &Measured,
+        cancel: Cancel,
+    ) -> Result<Outcome, Failed> {
+        let (lock, part) = (place / self.parts(), place % self.parts());
+        if let Some(kept) = self.kept.remove(&(lock, work.places[part].clone())) {
+            return Ok(kept);
+        }
+        let mut command = work.command.clone();
+        // This place first, and the others behind it.
+        for i in (part..self.parts()).chain(0..part) {
+            command.extend(["--only".to_owned(), work.places[i].clone()]);
+        }
+        command.extend_from_slice(&work.arguments);
+        let ask = Ask::Run { command, folder: work.folder.clone() };
+        let mut output = String::new();
+        let mut hear = |line: &str| {
+            output += line;
+            output.push('\n');
+        };
+        let said = self.in_guest(&self.locks[lock], cancel, |guest| {
+            let root = Ask::Root(Root::Host);
+            guest.ask(&root, READY, &mut |_| {}, cancel).map_err(no_answer)?;
+            self.steps.tell("running");
+            guest.ask(&ask, AT_FIRST, &mut hear, cancel).map_err(no_answer)
+        })?;
+        match said {
+            Say::Ran(ran) if ran.status == 0 => {}
+            Say::Ran(ran) => return Err(program_failed(work.name, ran.status, &output)),
+            other => return Err(strange(&other)),
+        }
+        let mut outcomes: BTreeMap<_, _> = told::outcomes(&output).into_iter().collect();
+        let outcome = outcomes.remove(&work.places[part]);
+        self.kept.extend(outcomes.into_iter().map(|(of, outcome)| ((lock, of), outcome)));
+        outcome.ok_or_else(|| {
+            Failed::needs(format!("{} said nothing of its run", work.name), "run it again")
+        })
+    }
 }
 
 impl Benchmark for InGuests {
     fn name(&self) -> &'static str {
-        match self.work {
+        match &self.work {
             Work::Kernbench(_) => "kernbench in a guest",
             Work::Dup(_) => "dup in a guest",
+            Work::Measured(measured) => measured.name,
         }
     }
 
@@ -230,7 +297,9 @@ impl Benchmark for InGuests {
             }
             Accelerator::Kvm => "KVM".to_owned(),
             Accelerator::Emulation => {
-                let why = self.why_emulated.as_deref().map_or(String::new(), |w| format!(" ({w})"));
+                // In brief: what QEMU said is for the terminal.
+                let brief = |why: &str| why.split(": ").next().map(|why| format!(" ({why})"));
+                let why = self.why_emulated.as_deref().and_then(brief).unwrap_or_default();
                 format!("QEMU's emulation with a thread for each vCPU{why}")
             }
         };
@@ -250,19 +319,30 @@ impl Benchmark for InGuests {
             Work::Dup(seconds) => {
                 format!("{vcpus} threads dup and close a file descriptor for {seconds} s")
             }
+            Work::Measured(measured) => {
+                let words = [measured.name].into_iter();
+                let words: Vec<&str> =
+                    words.chain(measured.arguments.iter().map(String::as_str)).collect();
+                let arguments = words.join(" ");
+                format!(
+                    "overspin measure {arguments}, on the host's files, with what is written in memory; one guest runs all places of its lock in a round"
+                )
+            }
         };
         format!(
-            "{work}. A guest of {vcpus} vCPUs and {memory} MiB on {on}, by {by}, booted anew for each run. Kernel: {}.",
+            "{work}. A guest of {vcpus} vCPUs and {memory} MiB on {on}, by {by}, booted anew each time. Kernel: {}.",
             kernel.display()
         )
     }
 
     fn places(&self) -> Vec<String> {
-        let of = |lock: &String| match &self.work {
-            Work::Kernbench(loads) => {
-                loads.iter().map(|load| format!("{lock}.{}", load.name())).collect()
-            }
-            Work::Dup(_) => vec![lock.clone()],
+        let parts: Vec<String> = match &self.work {
+            Work::Kernbench(loads) => loads.iter().map(|load| load.name()).collect(),
+            Work::Dup(_) => return self.locks.clone(),
+            Work::Measured(measured) => measured.places.clone(),
+        };
+        let of = |lock: &String| -> Vec<String> {
+            parts.iter().map(|part| format!("{lock}.{part}")).collect()
         };
         self.locks.iter().flat_map(of).collect()
     }
@@ -276,7 +356,8 @@ impl Benchmark for InGuests {
     fn warm_up(&self) -> Vec<usize> {
         match &self.work {
             Work::Kernbench(loads) => (0..loads.len()).collect(),
-            Work::Dup(_) => Vec::new(),
+            // Each run warms up for itself: its guest is new.
+            Work::Dup(_) | Work::Measured(_) => Vec::new(),
         }
     }
 
@@ -291,6 +372,7 @@ impl Benchmark for InGuests {
                 self.kernbench(place, load, cancel)
             }
             Work::Dup(seconds) => self.dup(place, *seconds, cancel),
+            Work::Measured(work) => self.measured(place, &work.clone(), cancel),
         }
     }
 
@@ -307,11 +389,11 @@ impl Benchmark for InGuests {
     }
 }
 
-fn make_failed(status: i32, output: &str) -> Failed {
+fn program_failed(name: &str, status: i32, output: &str) -> Failed {
     let mut last: Vec<&str> = output.lines().rev().take(4).collect();
     last.reverse();
     let said = last.join(" / ");
-    let cause = format!("make ended with {status} in the guest; it said last: {said}");
+    let cause = format!("{name} ended with {status} in the guest; it said last: {said}");
     Failed::needs(cause, "see what it says")
 }
 

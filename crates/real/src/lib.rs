@@ -14,6 +14,7 @@
 //! | [`contention`] | waits for the kernel's own locks, where the kernel tells |
 //! | [`program`], [`scratch`] | child processes and folders that never outlive us, even if we are killed |
 //! | [`left_behind`] | what programs leave behind at their end, and its end |
+//! | [`told`] | what a run gave, as lines of text |
 //! | [`preload`] | a lock in place of a program's pthread mutexes |
 
 pub mod benchmark;
@@ -34,6 +35,7 @@ pub mod program;
 pub mod scratch;
 pub mod seconds;
 mod source;
+pub mod told;
 
 pub use benchmark::{
     Benchmark, Earlier, Figure, Hears, Measured, Outcome, Plan, Progress, Run, Steps, measure,

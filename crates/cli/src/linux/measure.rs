@@ -3,10 +3,11 @@
 use super::{Built, SourceArgs, Teller, built, failure, guarded, known};
 use crate::args::{EXIT_CODES, Global, cpus};
 use crate::failure::{Failure, Verdict};
+use crate::measure::MeasureArgs;
 use crate::measure::benchmarks::{load, seconds};
-use crate::measure::real::{RealArgs, run_with};
-use clap::{Args, ValueEnum};
-use overspin_linux::benchmark::{InGuests, Work};
+use crate::measure::real::{Prepared, RealArgs, run_with};
+use clap::{Args, Parser, ValueEnum};
+use overspin_linux::benchmark::{InGuests, Measured, Work};
 use overspin_linux::machine::{self, Machine};
 use overspin_linux::{Guard, STOCK, STOCK_FAIR, image, init, needs};
 use overspin_real::kernbench::Load;
@@ -50,9 +51,9 @@ pub(super) enum Clock {
     Instructions,
 }
 
-/// Guests, and what is measured of them.
+/// Which guests there are.
 #[derive(Debug, Args)]
-pub(super) struct GuestArgs {
+pub(super) struct WhichArgs {
     /// Locks: those of `overspin linux torture`, stock (what the kernel itself chooses) or stock-fair (its queue that serves
     /// in order). Others may take ten times as long as the first one; then they count as never ready
     #[arg(
@@ -66,6 +67,13 @@ pub(super) struct GuestArgs {
     size: SizeArgs,
     #[command(flatten)]
     source: SourceArgs,
+}
+
+/// Guests, and what is measured of them.
+#[derive(Debug, Args)]
+pub(super) struct GuestArgs {
+    #[command(flatten)]
+    which: WhichArgs,
     #[command(flatten)]
     real: RealArgs,
 }
@@ -90,51 +98,135 @@ pub(super) struct DupArgs {
     guest: GuestArgs,
 }
 
+#[derive(Debug, Args)]
+#[command(after_long_help = EXIT_CODES)]
+pub(super) struct MeasuredArgs {
+    #[command(flatten)]
+    which: WhichArgs,
+    /// A benchmark of `overspin measure` with its options, for example: pgbench --clients 1,8 --runs 3 --json out.json
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "BENCHMARK"
+    )]
+    benchmark: Vec<String>,
+}
+
+/// A benchmark of the host as its command takes it.
+#[derive(Debug, Parser)]
+#[command(name = "overspin measure", disable_version_flag = true)]
+pub(super) struct Inside {
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+impl Inside {
+    /// What these words ask for. They say what is wrong, or what can be said, as `overspin measure` does, and end the process.
+    pub(super) fn of(words: &[String]) -> Self {
+        let words = ["measure".to_owned()].into_iter().chain(words.iter().cloned());
+        Self::try_parse_from(words).unwrap_or_else(|error| error.exit())
+    }
+
+    pub(super) fn prepared(&self, global: &Global) -> Result<Prepared<'_>, Failure> {
+        self.measure.prepared(global)
+    }
+}
+
+pub(super) fn benchmark(args: &MeasuredArgs, global: &Global) -> Result<Verdict, Failure> {
+    let inside = Inside::of(&args.benchmark);
+    let prepared = inside.prepared(global)?;
+    let work = work(&prepared, &args.benchmark)?;
+    measured(work, &args.which, prepared.real, prepared.runs, &|_| Vec::new(), global)
+}
+
+/// The benchmark of these words, inside.
+pub(super) fn work(prepared: &Prepared<'_>, words: &[String]) -> Result<Work, Failure> {
+    // The first word is the benchmark, as it was understood.
+    let (benchmark, arguments) = words.split_at(1);
+    let program = utf8(std::env::current_exe())?;
+    let command = [program, "measure".into(), benchmark.concat(), "--quiet".into()];
+    Ok(Work::Measured(Measured {
+        name: prepared.benchmark.name(),
+        places: prepared.benchmark.places(),
+        command: command.into(),
+        arguments: arguments.into(),
+        folder: utf8(std::env::current_dir())?,
+    }))
+}
+
+/// A path as a word of a command line.
+fn utf8(path: std::io::Result<PathBuf>) -> Result<String, Failure> {
+    let path = path.map(|path| path.into_os_string().into_string());
+    match path {
+        Ok(Ok(text)) => Ok(text),
+        Ok(Err(path)) => Err(Failure::usage(
+            format!("`{}` is not UTF-8", path.display()),
+            "run it in a folder whose name is",
+        )),
+        Err(error) => Err(Failure::environment(
+            format!("this program or its folder cannot be found: {error}"),
+            "run it in a folder that is there",
+        )),
+    }
+}
+
 pub(super) fn kernbench(args: &KernbenchArgs, global: &Global) -> Result<Verdict, Failure> {
-    measured(Work::Kernbench(args.loads.clone()), &args.guest, &|_| Vec::new(), global)
+    let GuestArgs { which, real } = &args.guest;
+    let work = Work::Kernbench(args.loads.clone());
+    measured(work, which, real, RUNS, &|_| Vec::new(), global)
 }
 
 pub(super) fn dup(args: &DupArgs, global: &Global) -> Result<Verdict, Failure> {
     // The first second does not count.
     let length = u32::try_from(args.length.as_secs()).unwrap_or(u32::MAX).max(2);
-    measured(Work::Dup(length), &args.guest, &|_| Vec::new(), global)
+    let GuestArgs { which, real } = &args.guest;
+    measured(Work::Dup(length), which, real, RUNS, &|_| Vec::new(), global)
 }
 
-impl GuestArgs {
+impl WhichArgs {
     /// Guests of these locks; all else is what it is if the user says nothing.
-    pub(super) fn of(locks: &[&str], real: RealArgs) -> Self {
+    pub(super) fn of(locks: &[&str]) -> Self {
         Self {
             locks: locks.iter().map(|name| (*name).to_owned()).collect(),
             size: SizeArgs { vcpus: VCPUS, cpus: None, memory: MEMORY, clock: Clock::Host },
             source: SourceArgs { source: None },
-            real,
         }
     }
 }
 
-/// Measures `work` in guests; the report begins with `first`.
+/// Measures `work` in guests, each place so many times if the user does not say; the report begins with `first`.
 pub(super) fn measured(
     work: Work,
-    args: &GuestArgs,
+    args: &WhichArgs,
+    real: &RealArgs,
+    runs: u32,
     first: &dyn Fn(&Record) -> Vec<Block>,
     global: &Global,
 ) -> Result<Verdict, Failure> {
     known(&args.locks, &[STOCK, STOCK_FAIR])?;
-    for needed in [&needs::TO_RUN[..], &needs::FOR_DISKS] {
+    let with_disk = !matches!(work, Work::Measured(_));
+    let needed = [&needs::TO_RUN[..], if with_disk { &needs::FOR_DISKS } else { &[] }];
+    for needed in needed {
         needs::programs(needed).map_err(failure)?;
     }
     let mut benchmark = guarded(|guard| {
         let teller = Teller::new(global);
         let built = built(&args.source, &teller, guard)?;
         let (machine, init, why) = machine_of(&built, &args.size, &teller, guard)?;
-        teller.tell("the disk of guests: made once");
-        let disk = image::make(&built.cache, &built.tree, guard).map_err(failure)?;
+        let disk = match with_disk {
+            true => {
+                teller.tell("the disk of guests: made once");
+                Some(image::make(&built.cache, &built.tree, guard).map_err(failure)?)
+            }
+            false => None,
+        };
         let mut benchmark = InGuests::new(machine, init, disk, args.locks.clone(), work);
         benchmark.why_emulated = why;
         Ok(benchmark)
     })?;
     let locks = Locks { names: args.locks.clone(), library: None };
-    run_with(&mut benchmark, &locks, &args.real, RUNS, first, global)
+    run_with(&mut benchmark, &locks, real, runs, first, global)
 }
 
 /// A machine of this size, the first process of its guests, and why it is emulated if it is.
@@ -150,6 +242,9 @@ pub(super) fn machine_of(
     teller.tell("what carries a kernel here: KVM is tried");
     let (accelerator, why) =
         machine::accelerator(&built.kernel, &built.cache, guard).map_err(failure)?;
+    if let Some(why) = &why {
+        teller.tell(&format!("QEMU emulates: {why}"));
+    }
     let machine = Machine {
         cpus: size.cpus.clone(),
         by_instructions: size.clock == Clock::Instructions,

@@ -3,6 +3,8 @@
 mod exec;
 mod measure;
 pub(crate) mod published;
+mod pv_ticket_2012;
+mod spinlocks_2008;
 mod torture;
 
 use crate::args::{EXIT_CODES, Global};
@@ -10,7 +12,7 @@ use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
 use clap::{Args, Subcommand};
 use exec::ExecArgs;
-use measure::{DupArgs, KernbenchArgs};
+use measure::{DupArgs, KernbenchArgs, MeasuredArgs};
 use overspin_linux::{Guard, LOCKS, LinuxError, kernel, needs, object, source};
 use overspin_real::scratch::Scratch;
 use std::fs::File;
@@ -35,6 +37,8 @@ enum LinuxCommand {
     Kernbench(KernbenchArgs),
     /// Let threads inside guests duplicate and close a file descriptor: the shortest way to a contended spinlock
     Dup(DupArgs),
+    /// Run a benchmark of `overspin measure` inside guests, with one lock or another as their kernel's spinlock
+    Measure(MeasuredArgs),
     /// Run a program of this machine in a guest, with one lock or another as its kernel's spinlock
     Exec(ExecArgs),
 }
@@ -57,6 +61,7 @@ pub(crate) fn linux(args: &LinuxArgs, global: &Global) -> Result<Verdict, Failur
         LinuxCommand::Torture(args) => guarded(|guard| torture::torture(args, global, guard)),
         LinuxCommand::Kernbench(args) => measure::kernbench(args, global),
         LinuxCommand::Dup(args) => measure::dup(args, global),
+        LinuxCommand::Measure(args) => measure::benchmark(args, global),
         LinuxCommand::Exec(args) => exec::exec(args, global),
     }
 }

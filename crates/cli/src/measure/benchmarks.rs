@@ -1,9 +1,9 @@
 //! The real benchmarks: what each takes, and what it makes of it.
 
-use super::real::{LockArgs, PacketArgs, RealArgs, locks, run};
+use super::real::{LockArgs, PacketArgs, Prepared, RealArgs, locks};
 use crate::args::{EXIT_CODES, Global, wall};
 use crate::exec::warned;
-use crate::failure::{Failure, Verdict};
+use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use overspin_real::SourceOf;
 use overspin_real::command::AnyCommand;
@@ -53,7 +53,7 @@ pub(crate) struct KernbenchArgs {
     real: RealArgs,
 }
 
-pub(super) fn kernbench(args: &KernbenchArgs, global: &Global) -> Result<Verdict, Failure> {
+pub(super) fn kernbench(args: &KernbenchArgs) -> Result<Prepared<'_>, Failure> {
     let source = match &args.tree {
         Some(tree) => SourceOf::Tree(tree.clone()),
         None => SourceOf::Debian { fetch: args.fetch },
@@ -73,7 +73,7 @@ pub(super) fn kernbench(args: &KernbenchArgs, global: &Global) -> Result<Verdict
     kernbench.target.clone_from(&args.target);
     kernbench.locks = locks.clone();
     kernbench.scratch.clone_from(&args.real.scratch);
-    run(&mut kernbench, &locks, &args.real, RUNS, global)
+    Ok(Prepared { benchmark: Box::new(kernbench), locks, real: &args.real, runs: RUNS })
 }
 
 /// A load of kernbench.
@@ -108,13 +108,13 @@ pub(crate) struct DbenchArgs {
     real: RealArgs,
 }
 
-pub(super) fn dbench(args: &DbenchArgs, global: &Global) -> Result<Verdict, Failure> {
+pub(super) fn dbench(args: &DbenchArgs) -> Result<Prepared<'_>, Failure> {
     let locks = locks(&args.locks)?;
     let mut dbench = Dbench::new(args.clients.clone(), args.length);
     dbench.loadfile.clone_from(&args.loadfile);
     dbench.locks = locks.clone();
     dbench.scratch.clone_from(&args.real.scratch);
-    run(&mut dbench, &locks, &args.real, RUNS, global)
+    Ok(Prepared { benchmark: Box::new(dbench), locks, real: &args.real, runs: RUNS })
 }
 
 #[derive(Debug, Args)]
@@ -159,7 +159,7 @@ enum Transaction {
     TpcB,
 }
 
-pub(super) fn pgbench(args: &PgbenchArgs, global: &Global) -> Result<Verdict, Failure> {
+pub(super) fn pgbench(args: &PgbenchArgs) -> Result<Prepared<'_>, Failure> {
     let locks = locks(&args.locks)?;
     let mut pgbench = Pgbench::new(args.clients.clone(), args.length);
     pgbench.scale = args.scale;
@@ -173,7 +173,7 @@ pub(super) fn pgbench(args: &PgbenchArgs, global: &Global) -> Result<Verdict, Fa
     pgbench.user.clone_from(&args.user);
     pgbench.locks = locks.clone();
     pgbench.scratch.clone_from(&args.real.scratch);
-    run(&mut pgbench, &locks, &args.real, RUNS_OF_PGBENCH, global)
+    Ok(Prepared { benchmark: Box::new(pgbench), locks, real: &args.real, runs: RUNS_OF_PGBENCH })
 }
 
 #[derive(Debug, Args)]
@@ -194,12 +194,13 @@ pub(crate) struct PftArgs {
     real: RealArgs,
 }
 
-pub(super) fn pft(args: &PftArgs, global: &Global) -> Result<Verdict, Failure> {
+pub(super) fn pft(args: &PftArgs) -> Result<Prepared<'_>, Failure> {
     let mut pft = Pft::new(args.workers.clone());
     pft.bytes = (args.memory as usize) << 20;
     pft.repeats = args.repeats;
     pft.rates.clone_from(&args.packets.packets);
-    run(&mut pft, &Locks::default(), &args.real, RUNS, global)
+    let locks = Locks::default();
+    Ok(Prepared { benchmark: Box::new(pft), locks, real: &args.real, runs: RUNS })
 }
 
 /// Workers of pft.
@@ -224,9 +225,10 @@ pub(crate) struct CountArgs {
     real: RealArgs,
 }
 
-pub(super) fn count(args: &CountArgs, global: &Global) -> Result<Verdict, Failure> {
-    let mut count = Count::new(args.to, args.packets.packets.clone());
-    run(&mut count, &Locks::default(), &args.real, RUNS, global)
+pub(super) fn count(args: &CountArgs) -> Result<Prepared<'_>, Failure> {
+    let count = Count::new(args.to, args.packets.packets.clone());
+    let locks = Locks::default();
+    Ok(Prepared { benchmark: Box::new(count), locks, real: &args.real, runs: RUNS })
 }
 
 #[derive(Debug, Args)]
@@ -241,15 +243,15 @@ pub(crate) struct CommandArgs {
     command: Vec<OsString>,
 }
 
-pub(super) fn command(args: &CommandArgs, global: &Global) -> Result<Verdict, Failure> {
+pub(super) fn command<'a>(args: &'a CommandArgs, global: &Global) -> Result<Prepared<'a>, Failure> {
     let locks = locks(&args.locks)?;
     let names: Vec<&str> = locks.names.iter().map(String::as_str).filter(|n| *n != NONE).collect();
     if let Some(program) = args.command.first().filter(|_| !names.is_empty() && !global.quiet) {
         warned(program, &names.join("`, `"));
     }
     let scratch = args.real.scratch.clone();
-    let mut command = AnyCommand::new(args.command.clone(), locks.clone(), scratch);
-    run(&mut command, &locks, &args.real, RUNS, global)
+    let command = AnyCommand::new(args.command.clone(), locks.clone(), scratch);
+    Ok(Prepared { benchmark: Box::new(command), locks, real: &args.real, runs: RUNS })
 }
 
 /// A length in whole seconds: the programs count in nothing shorter.

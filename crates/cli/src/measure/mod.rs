@@ -9,6 +9,7 @@ use crate::failure::{Failure, Verdict};
 use benchmarks::{CommandArgs, CountArgs, DbenchArgs, KernbenchArgs, PftArgs, PgbenchArgs};
 use clap::{Args, Subcommand};
 use noise::NoiseArgs;
+use real::Prepared;
 
 #[derive(Debug, Args)]
 pub(crate) struct MeasureArgs {
@@ -36,14 +37,38 @@ enum Measurement {
     Noise(NoiseArgs),
 }
 
+impl Measurement {
+    /// The real benchmark, if it is one.
+    fn prepared(&self, global: &Global) -> Result<Option<Prepared<'_>>, Failure> {
+        match self {
+            Self::Kernbench(args) => benchmarks::kernbench(args),
+            Self::Dbench(args) => benchmarks::dbench(args),
+            Self::Pgbench(args) => benchmarks::pgbench(args),
+            Self::Pft(args) => benchmarks::pft(args),
+            Self::Count(args) => benchmarks::count(args),
+            Self::Command(args) => benchmarks::command(args, global),
+            Self::Noise(_) => return Ok(None),
+        }
+        .map(Some)
+    }
+}
+
+impl MeasureArgs {
+    /// The real benchmark that is asked for.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub(crate) fn prepared(&self, global: &Global) -> Result<Prepared<'_>, Failure> {
+        self.what.prepared(global)?.ok_or_else(|| {
+            let cause = "`noise` is no benchmark";
+            Failure::usage(cause, "these are: kernbench, dbench, pgbench, pft, count, command")
+        })
+    }
+}
+
 pub(crate) fn measure(args: &MeasureArgs, global: &Global) -> Result<Verdict, Failure> {
     match &args.what {
-        Measurement::Kernbench(args) => benchmarks::kernbench(args, global),
-        Measurement::Dbench(args) => benchmarks::dbench(args, global),
-        Measurement::Pgbench(args) => benchmarks::pgbench(args, global),
-        Measurement::Pft(args) => benchmarks::pft(args, global),
-        Measurement::Count(args) => benchmarks::count(args, global),
-        Measurement::Command(args) => benchmarks::command(args, global),
         Measurement::Noise(args) => noise::noise(args, global),
+        _ => real::run(args.prepared(global)?, global),
     }
 }

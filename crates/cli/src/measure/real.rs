@@ -12,7 +12,9 @@ use clap::Args;
 use overspin_lab::real;
 use overspin_real::packets::FASTEST;
 use overspin_real::preload::{Locks, NONE};
-use overspin_real::{Benchmark, Earlier, Failed, Hears, Measured, Plan, Progress, Run, Steps};
+use overspin_real::{
+    Benchmark, Earlier, Failed, Hears, Measured, Plan, Progress, Run, Steps, told,
+};
 use overspin_record::output::Output;
 use overspin_record::results::Claim;
 use overspin_report::Block;
@@ -41,6 +43,9 @@ pub(crate) struct RealArgs {
     /// Folder for working files, which are removed at the end; default: that for temporary files
     #[arg(long, value_name = "DIR")]
     pub(super) scratch: Option<PathBuf>,
+    /// Run once in each of these places, and print their figures as lines: so a benchmark runs inside a guest
+    #[arg(long, value_name = "PLACE", hide = true)]
+    only: Vec<String>,
     /// Write what the machine did in each second of each run as CSV (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     seconds: Option<PathBuf>,
@@ -98,22 +103,61 @@ impl RealArgs {
     /// So many runs, kept as `record` says; all else is what it is if the user says nothing.
     pub(crate) fn of(runs: u32, record: RecordArgs) -> Self {
         let runs = Some(runs);
-        Self { runs, time: None, seed: 1, max_wall: None, scratch: None, seconds: None, record }
+        let (time, max_wall, scratch, only, seconds) = (None, None, None, Vec::new(), None);
+        Self { runs, time, seed: 1, max_wall, scratch, only, seconds, record }
     }
 }
 
-/// Measures, prints the report and writes the files, also of a measurement that ended early.
-pub(super) fn run(
-    benchmark: &mut dyn Benchmark,
-    locks: &Locks,
-    args: &RealArgs,
-    runs: u32,
-    global: &Global,
-) -> Result<Verdict, Failure> {
-    run_with(benchmark, locks, args, runs, &|_| Vec::new(), global)
+/// A benchmark as the user wants it.
+pub(crate) struct Prepared<'a> {
+    pub(crate) benchmark: Box<dyn Benchmark>,
+    pub(crate) locks: Locks,
+    pub(crate) real: &'a RealArgs,
+    /// Runs of each place, if the user does not say.
+    pub(crate) runs: u32,
 }
 
-/// The same with a report that begins with `first`.
+/// Measures, prints the report and writes the files.
+pub(super) fn run(prepared: Prepared<'_>, global: &Global) -> Result<Verdict, Failure> {
+    let Prepared { mut benchmark, locks, real, runs } = prepared;
+    match &real.only[..] {
+        [] => run_with(&mut *benchmark, &locks, real, runs, &|_| Vec::new(), global),
+        only => once(&mut *benchmark, only, real),
+    }
+}
+
+/// Runs once in each of these places, after its warm-up, and prints what each gave.
+fn once(
+    benchmark: &mut dyn Benchmark,
+    only: &[String],
+    args: &RealArgs,
+) -> Result<Verdict, Failure> {
+    let until = world::until(args.max_wall);
+    let cancel = &|| until.over().is_some();
+    benchmark.prepare(cancel).map_err(|failed| failure(&failed))?;
+    let mut run = |place: &str| {
+        let places = benchmark.places();
+        let Some(index) = places.iter().position(|known| known == place) else {
+            let remedy = format!("places are: {}", places.join(", "));
+            return Err(Failed::usage(format!("`{place}` is no place"), remedy));
+        };
+        if benchmark.warm_up().contains(&index) {
+            benchmark.run(index, true, cancel)?;
+        }
+        benchmark.run(index, false, cancel)
+    };
+    for place in only {
+        match (run(place), until.over()) {
+            // It is what was asked for, which --quiet does not silence.
+            (Ok(outcome), _) => show::bytes(told::lines(place, &outcome).as_bytes())?,
+            (Err(Failed::Stopped), Some(by)) => return Ok(world::stopped(by)),
+            (Err(failed), _) => return Err(failure(&failed)),
+        }
+    }
+    Ok(Verdict::Fine)
+}
+
+/// Measures, prints the report, which begins with `first`, and writes the files, also of a measurement that ended early.
 pub(crate) fn run_with(
     benchmark: &mut dyn Benchmark,
     locks: &Locks,

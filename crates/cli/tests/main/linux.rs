@@ -24,11 +24,14 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
         ),
         (&["linux", "torture", "stock"], &["`stock` is no lock", "xen-pv"]),
         (&["linux", "dup", "--cpus=first"], &["numbers and ranges of CPUs"]),
+        (&["linux", "measure", "noise"], &["`noise` is no benchmark", "pgbench"]),
+        (&["linux", "measure", "pgbench", "--clients=0"], &["0 is not in 1..=1000"]),
+        (&["linux", "measure", "--lock=mcs", "pft"], &["`mcs` is no lock of a kernel's word"]),
         (&["linux", "kernbench", "--loads=quarter"], &["half, optimal, maximal"]),
         (&["reproduce", "--world=linux"], &["needs the name of an experiment", "2008-spinlocks"]),
         (
-            &["reproduce", "2012-pv-ticketlocks", "--world=linux"],
-            &["is not an experiment of real guests", "2008-spinlocks"],
+            &["reproduce", "2016-schedbench", "--world=linux"],
+            &["is not an experiment of real guests", "2008-spinlocks and 2012-pv-ticketlocks are"],
         ),
         (
             &["reproduce", "2008-spinlocks", "--world=linux", "--full"],
@@ -104,6 +107,44 @@ fn a_program_of_this_machine_runs_in_a_guest() {
     let error = overspin.fails(&["linux", "exec", "--", "no-such-program"], 3);
     assert!(error.contains("`no-such-program`"), "{error}");
     overspin.fails(&["linux", "exec", "--", "false"], 1);
+}
+
+/// One guest of each lock runs all places of a round, and each place has its own figures.
+#[test]
+fn a_benchmark_of_the_host_runs_in_guests() {
+    if !there_is_a_kernel() {
+        return;
+    }
+    let overspin = overspin();
+    let args = ["linux", "measure", "--lock=xen-pv,ticket", "--vcpus=2", "--", "pft", "--memory=8"];
+    let more = ["--workers=threads-1,processes-2", "--repeats=1", "--runs=2", "--json=r.json"];
+    overspin.fine(&[&args[..], &more].concat());
+    let record = json(&overspin.read("r.json"));
+    assert_eq!((&record["kind"], &record["name"]), (&"real".into(), &"pft".into()));
+    let samples = record["samples"].as_array().unwrap();
+    for lock in ["xen-pv", "ticket"] {
+        for workers in ["threads-1", "processes-2"] {
+            let place = format!("{lock}.{workers}.packets-0");
+            let of = samples.iter().filter(|s| s["where"] == place && s["metric"] == "faults");
+            let rates: Vec<f64> = of.map(|s| s["value"].as_f64().unwrap()).collect();
+            assert!(rates.len() == 2 && rates.iter().all(|rate| *rate > 0.0), "{place}: {rates:?}");
+        }
+    }
+    let (told, _) = overspin.fine(&[
+        "linux",
+        "measure",
+        "--lock=xen-pv",
+        "--",
+        "command",
+        "--runs=1",
+        "--",
+        "echo",
+        "--runs",
+    ]);
+    assert!(told.contains("`xen-pv`"), "{told}");
+    let error =
+        overspin.fails(&["linux", "measure", "--lock=xen-pv", "--", "command", "--", "false"], 3);
+    assert!(error.contains("command ended with 3 in the guest"), "{error}");
 }
 
 /// A killed command leaves neither a guest nor its folder.
