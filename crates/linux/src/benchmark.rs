@@ -24,13 +24,19 @@ pub static FINISHED: Metric =
 pub static VCPU_TIME: Metric = Metric::new(
     "vcpu-time",
     "s",
-    "time that the thread of a vCPU, or of all, was on a CPU of the host",
+    "time that the thread of a vCPU, or of all, was on a CPU of the host; under Xen that a vCPU was on a pCPU",
 );
 /// Time without a CPU.
 pub static VCPU_WAIT: Metric = Metric::new(
     "vcpu-wait",
     "s",
-    "time that the thread of a vCPU, or of all, was ready and had no CPU of the host",
+    "time that the thread of a vCPU, or of all, was ready and had no CPU of the host; under Xen no pCPU",
+);
+/// Time of waiting.
+pub static VCPU_BLOCKED: Metric = Metric::new(
+    "vcpu-blocked",
+    "s",
+    "time that a vCPU, or all, waited for an event, by Xen's account; with dup only waiters for a lock do; only under Xen",
 );
 /// What the kernel's own lock counts.
 pub static SLOW_PATHS: Metric = Metric::new(
@@ -46,9 +52,10 @@ pub static PAIRS: Metric = Metric::new(
 );
 
 /// Figures of a vCPU.
-pub static OF_VCPU: [&Metric; 2] = [&VCPU_TIME, &VCPU_WAIT];
+pub static OF_VCPU: [&Metric; 3] = [&VCPU_TIME, &VCPU_WAIT, &VCPU_BLOCKED];
 /// Figures of a guest, beside kernbench's own.
-pub static METRICS: [&Metric; 5] = [&PAIRS, &FINISHED, &SLOW_PATHS, &VCPU_TIME, &VCPU_WAIT];
+pub static METRICS: [&Metric; 6] =
+    [&PAIRS, &FINISHED, &SLOW_PATHS, &VCPU_TIME, &VCPU_WAIT, &VCPU_BLOCKED];
 
 /// What runs inside.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod emulated;
+pub mod guests;
 mod kernel_image;
 mod pauses;
 mod worker;

@@ -48,6 +48,12 @@ pub struct Sample {
     pub max_delta: u64,
     /// CPU time of the vCPU, by Xen's account.
     pub cpu_time: u64,
+    /// Time in which the vCPU was ready and had no pCPU, by Xen's account.
+    #[serde(default)]
+    pub ready: u64,
+    /// Time in which the vCPU waited for an event, by Xen's account.
+    #[serde(default)]
+    pub blocked: u64,
     /// Items with a deadline.
     pub deadlines: u64,
     /// Items that finished after their deadline.

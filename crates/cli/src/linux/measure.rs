@@ -1,5 +1,6 @@
 //! `overspin linux kernbench` and `dup`: benchmarks inside guests, with one lock or another as their kernel's spinlock.
 
+use super::xen::{self, XenArgs};
 use super::{Built, SourceArgs, Teller, built, failure, guarded, known};
 use crate::args::{EXIT_CODES, Global, cpus};
 use crate::failure::{Failure, Verdict};
@@ -29,17 +30,17 @@ const MEMORY: u32 = 1024;
 pub(super) struct SizeArgs {
     /// vCPUs of a guest
     #[arg(long, value_name = "N", default_value_t = VCPUS, value_parser = clap::value_parser!(u32).range(1..=64))]
-    vcpus: u32,
+    pub(super) vcpus: u32,
     /// CPUs of this machine on which the vCPUs run, for example 0,1 or 0-1; default: all
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
-    cpus: Option<String>,
-    /// Memory of a guest in MiB
-    #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = clap::value_parser!(u32).range(256..))]
-    memory: u32,
+    pub(super) cpus: Option<String>,
+    /// Memory of a guest in MiB; default: 1024, under Xen 256
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(256..))]
+    pub(super) memory: Option<u32>,
     /// What time goes on with: the host's clock, or the guest's instructions, which no load of this machine changes; then one
     /// CPU runs all vCPUs in turn
     #[arg(long, value_name = "CLOCK", default_value = "host")]
-    clock: Clock,
+    pub(super) clock: Clock,
 }
 
 /// What a guest's time goes on with.
@@ -62,20 +63,20 @@ pub(super) struct WhichArgs {
         value_delimiter = ',',
         default_value = "lock-byte,xen-pv,ticket"
     )]
-    locks: Vec<String>,
+    pub(super) locks: Vec<String>,
     #[command(flatten)]
-    size: SizeArgs,
+    pub(super) size: SizeArgs,
     #[command(flatten)]
-    source: SourceArgs,
+    pub(super) source: SourceArgs,
 }
 
 /// Guests, and what is measured of them.
 #[derive(Debug, Args)]
 pub(super) struct GuestArgs {
     #[command(flatten)]
-    which: WhichArgs,
+    pub(super) which: WhichArgs,
     #[command(flatten)]
-    real: RealArgs,
+    pub(super) real: RealArgs,
 }
 
 #[derive(Debug, Args)]
@@ -94,6 +95,8 @@ pub(super) struct DupArgs {
     /// Length of a run in whole seconds, at least two
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "6s")]
     length: Duration,
+    #[command(flatten)]
+    xen: XenArgs,
     #[command(flatten)]
     guest: GuestArgs,
 }
@@ -180,6 +183,9 @@ pub(super) fn kernbench(args: &KernbenchArgs, global: &Global) -> Result<Verdict
 pub(super) fn dup(args: &DupArgs, global: &Global) -> Result<Verdict, Failure> {
     // The first second does not count.
     let length = u32::try_from(args.length.as_secs()).unwrap_or(u32::MAX).max(2);
+    if args.xen.is_meant()? {
+        return xen::dup(length, &args.xen, &args.guest, global);
+    }
     let GuestArgs { which, real } = &args.guest;
     measured(Work::Dup(length), which, real, RUNS, &|_| Vec::new(), global)
 }
@@ -189,7 +195,7 @@ impl WhichArgs {
     pub(super) fn of(locks: &[&str]) -> Self {
         Self {
             locks: locks.iter().map(|name| (*name).to_owned()).collect(),
-            size: SizeArgs { vcpus: VCPUS, cpus: None, memory: MEMORY, clock: Clock::Host },
+            size: SizeArgs { vcpus: VCPUS, cpus: None, memory: None, clock: Clock::Host },
             source: SourceArgs { source: None },
         }
     }
@@ -236,7 +242,8 @@ pub(super) fn machine_of(
     teller: &Teller<'_>,
     guard: Guard<'_>,
 ) -> Result<(Machine, PathBuf, Option<String>), Failure> {
-    needs::memory(size.memory).map_err(failure)?;
+    let memory = size.memory.unwrap_or(MEMORY);
+    needs::memory(memory).map_err(failure)?;
     teller.tell("the first process of guests");
     let init = init::compile(&built.cache.join("init")).map_err(failure)?;
     teller.tell("what carries a kernel here: KVM is tried");
@@ -248,7 +255,7 @@ pub(super) fn machine_of(
     let machine = Machine {
         cpus: size.cpus.clone(),
         by_instructions: size.clock == Clock::Instructions,
-        ..Machine::new(built.kernel.clone(), size.vcpus, size.memory, accelerator)
+        ..Machine::new(built.kernel.clone(), size.vcpus, memory, accelerator)
     };
     Ok((machine, init, why))
 }

@@ -6,6 +6,7 @@ pub(crate) mod published;
 mod pv_ticket_2012;
 mod spinlocks_2008;
 mod torture;
+mod xen;
 
 use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};

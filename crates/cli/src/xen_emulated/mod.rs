@@ -99,6 +99,9 @@ pub(crate) struct XenEmulatedArgs {
 }
 
 #[cfg(feature = "xen")]
+pub(crate) use run::unpacked;
+
+#[cfg(feature = "xen")]
 pub(crate) fn xen_emulated(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure> {
     run::run(args, global)
 }

@@ -9,7 +9,7 @@ use crate::world;
 use overspin_lab::xen_spinlocks::{self, Comparison, GuestSpinlocks, KernelWork};
 use overspin_runs::schedbench::{self, Origin, XenCpus, XenHost};
 use overspin_scenario::Stopped;
-use overspin_xen::emulated::{self, Cache, Clock, EmulatedError, Machine};
+use overspin_xen::emulated::{self, Cache, Clock, EmulatedError, Machine, Unpacked};
 use overspin_xl::{Job, Message, Reports, SCHEDULERS};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -107,8 +107,8 @@ fn spinlocks(args: &XenEmulatedArgs, global: &Global) -> Result<Verdict, Failure
     Ok(stopped?.map_or(Verdict::Fine, world::stopped))
 }
 
-/// The machine; its packages are fetched if they are not there.
-fn machine(args: &XenEmulatedArgs, global: &Global) -> Result<Machine, Failure> {
+/// The machine's software; its packages are fetched if they are not there.
+pub(crate) fn unpacked(global: &Global) -> Result<Unpacked, Failure> {
     let cache = Cache::of_user().map_err(|e| failure(&e))?;
     let mut unpacked = cache.unpacked().map_err(|e| failure(&e))?;
     if unpacked.is_none() {
@@ -117,12 +117,16 @@ fn machine(args: &XenEmulatedArgs, global: &Global) -> Result<Machine, Failure> 
         say(global, &format!("{} packages, {} MB", fetched.packages, fetched.bytes / MB));
         unpacked = cache.unpacked().map_err(|e| failure(&e))?;
     }
-    let unpacked = unpacked.ok_or_else(|| failure(&EmulatedError::NoCache))?;
+    unpacked.ok_or_else(|| failure(&EmulatedError::NoCache))
+}
+
+fn machine(args: &XenEmulatedArgs, global: &Global) -> Result<Machine, Failure> {
+    let unpacked = unpacked(global)?;
     let clock = match args.clock {
         EmulatedClock::Instructions => Clock::Instructions(args.instruction.shift()),
         EmulatedClock::Host => Clock::Host,
     };
-    Ok(Machine { unpacked, clock, scheduler: SCHEDULER.into() })
+    Ok(Machine { unpacked, clock, scheduler: SCHEDULER.into(), guest_kernel: None })
 }
 
 /// Makes the runs; `done` takes what each of them reported. Says why it stopped early, if it did.

@@ -1,8 +1,8 @@
 //! The world of a worker in a guest: the workloads of `overspin-workload` see it as any other world.
 
 use crate::clock;
-use crate::runstate::Xen;
-use crate::worker::Samples;
+use crate::runstate::{Times, Xen};
+use crate::worker::{Samples, counted};
 use overspin_scenario::{NS, Picos, WorkerReport};
 use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
 use overspin_xl::Sample;
@@ -53,8 +53,12 @@ impl Task {
 
     /// A report in operations, which a workload that counts them itself makes once a second.
     pub(crate) fn sample(&self, at: u64, operations: u64) {
-        let cpu_time = self.cpu_time() / NS;
-        self.push(Sample { vcpu: self.vcpu, at, operations, cpu_time, ..Sample::default() });
+        self.push(counted(self.vcpu, at, operations, self.times()));
+    }
+
+    fn times(&self) -> Times {
+        // They could be asked for when the guest came up.
+        self.xen.times(self.vcpu).unwrap_or_default()
     }
 
     fn push(&self, sample: Sample) {
@@ -107,8 +111,7 @@ impl Env for Task {
     }
 
     fn cpu_time(&self) -> Picos {
-        // It could be asked when the guest came up.
-        self.xen.running(self.vcpu).unwrap_or(0) * NS
+        self.times().running * NS
     }
 
     fn report(&self, report: WorkerReport) {
@@ -120,6 +123,7 @@ impl Env for Task {
             cpu_time: report.cpu_time / NS,
             deadlines: report.deadlines,
             missed: report.missed,
+            ..Sample::default()
         });
     }
 

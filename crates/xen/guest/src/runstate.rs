@@ -12,8 +12,8 @@ use std::ptr;
 const VCPU_OP: u64 = 24;
 /// `VCPUOP_get_runstate_info`.
 const GET_RUNSTATE: u64 = 4;
-/// `RUNSTATE_running`.
-const RUNNING: usize = 0;
+/// `RUNSTATE_running`, `RUNSTATE_runnable`, `RUNSTATE_blocked`.
+const STATES: [usize; 3] = [0, 1, 2];
 
 /// `struct privcmd_hypercall`.
 #[repr(C)]
@@ -31,6 +31,17 @@ struct Runstate {
     times: [u64; 4],
 }
 
+/// What a vCPU has done since its start, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    /// It was on a pCPU.
+    pub(crate) running: u64,
+    /// It was ready, and another one had the pCPU.
+    pub(crate) ready: u64,
+    /// It waited for an event.
+    pub(crate) blocked: u64,
+}
+
 /// Xen, as a guest can ask it.
 #[derive(Debug)]
 pub(crate) struct Xen(File);
@@ -43,11 +54,11 @@ impl Xen {
             format!("the guest's kernel gives no /dev/xen/privcmd, which tells CPU times ({e})")
         })?;
         let xen = Self(file);
-        xen.running(0).map(|_| xen)
+        xen.times(0).map(|_| xen)
     }
 
-    /// Time that a vCPU of this guest has been on a pCPU since its start, in nanoseconds.
-    pub(crate) fn running(&self, vcpu: u32) -> Result<u64, String> {
+    /// Times of a vCPU of this guest.
+    pub(crate) fn times(&self, vcpu: u32) -> Result<Times, String> {
         let mut info = Runstate::default();
         let place = ptr::from_mut(&mut info).expose_provenance() as u64;
         let arguments = [GET_RUNSTATE, vcpu.into(), place, 0, 0];
@@ -56,7 +67,10 @@ impl Xen {
         // hypercall writes a `vcpu_runstate_info` to `info`, which has its layout and lives until the call is over.
         let result = unsafe { ioctl::ioctl(&self.0, call) };
         match result {
-            Ok(0) => Ok(info.times[RUNNING]),
+            Ok(0) => {
+                let [running, ready, blocked] = STATES.map(|state| info.times[state]);
+                Ok(Times { running, ready, blocked })
+            }
             Ok(code) => Err(format!("Xen refuses to tell CPU times: {code}")),
             Err(error) => Err(format!(
                 "the guest's kernel refuses hypercalls for CPU times: {error} (its module xen-privcmd needs \

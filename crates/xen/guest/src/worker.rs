@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::env::{Over, Task};
 use crate::kernel_work::KernelWork;
-use crate::runstate::Xen;
+use crate::runstate::{Times, Xen};
 use overspin_workload::{Load, WorkerArgs};
 use overspin_xl::{Line, Sample, Start, WORK};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
@@ -60,8 +60,7 @@ pub(crate) fn main(command_line: &str) -> Result<(), String> {
         for (vcpu, count) in (0..).zip(&*counts) {
             if !samples.iter().any(|s| s.vcpu == vcpu && s.at >= over.end - over.start) {
                 let operations = count.load(Ordering::Relaxed);
-                let cpu_time = xen.running(vcpu).unwrap_or(0);
-                samples.push(Sample { vcpu, at, operations, cpu_time, ..Sample::default() });
+                samples.push(counted(vcpu, at, operations, xen.times(vcpu).unwrap_or_default()));
             }
         }
     }
@@ -72,6 +71,12 @@ pub(crate) fn main(command_line: &str) -> Result<(), String> {
     loop {
         thread::park();
     }
+}
+
+/// A report of a thread that counts operations itself.
+pub(crate) fn counted(vcpu: u32, at: u64, operations: u64, times: Times) -> Sample {
+    let Times { running, ready, blocked } = times;
+    Sample { vcpu, at, operations, cpu_time: running, ready, blocked, ..Sample::default() }
 }
 
 /// What the thread of each vCPU does.

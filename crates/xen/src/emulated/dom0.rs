@@ -1,8 +1,9 @@
 //! The initial file system of the emulated dom0: Xen's tools, the modules they need, what guests boot, and its orders.
 
 use super::EmulatedError;
+use super::Machine;
 use super::packages::file;
-use super::unpacked::{Unpacked, bytes};
+use super::unpacked::bytes;
 use crate::{kernel_image, pauses, program, worker_initramfs};
 use overspin_linux::Initramfs;
 use overspin_xl::{Images, Job, Orders};
@@ -22,10 +23,11 @@ const GUESTS: &str = "tsc_mode = \"native\"";
 
 /// The archive for a dom0 that makes these runs, in guests whose kernel has no `pause` if that is wanted.
 pub(super) fn initramfs(
-    unpacked: &Unpacked,
+    machine: &Machine,
     jobs: &[Job],
     without_pauses: bool,
 ) -> Result<Vec<u8>, EmulatedError> {
+    let unpacked = &machine.unpacked;
     let mut archive = Initramfs::default();
     archive.file("/init", program()?);
     for folder in [
@@ -73,18 +75,20 @@ pub(super) fn initramfs(
                 .file(&format!("/modules/{name}{ending}"), &bytes(&unpacked.modules.join(&path))?);
         }
     }
-    let mut kernel = bytes(&unpacked.linux)?;
+    let path = machine.guest_kernel.as_ref().unwrap_or(&unpacked.linux);
+    let mut kernel = bytes(path)?;
     if let Some(elf) = kernel_image::unpacked(&kernel) {
         kernel = elf;
     }
     if without_pauses && pauses::replace(&mut kernel).is_none() {
-        return Err(EmulatedError::Pauses { kernel: unpacked.linux.display().to_string() });
+        return Err(EmulatedError::Pauses { kernel: path.display().to_string() });
     }
     archive.file(KERNEL, &kernel);
     let module = ["", ".xz", ".zst", ".gz"]
         .map(|ending| unpacked.modules.join(format!("xen-privcmd.ko{ending}")))
         .into_iter()
-        .find(|path| path.exists());
+        // It is of the dom0's kernel, and no other takes it.
+        .find(|path| machine.guest_kernel.is_none() && path.exists());
     let worker = worker_initramfs(module.as_deref())
         .map_err(|cause| file(module.as_deref().unwrap_or(&unpacked.modules), cause))?;
     archive.file(WORKER, &worker);

@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use overspin_xl::{Job, Message};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -47,6 +47,8 @@ pub struct Machine {
     pub clock: Clock,
     /// The scheduler of Xen's own pool.
     pub scheduler: String,
+    /// The kernel of guests, as an ELF file, with all that the worker needs built in; none: the dom0's.
+    pub guest_kernel: Option<PathBuf>,
 }
 
 /// What a command gets before it is started; an error is in words.
@@ -98,6 +100,16 @@ pub fn run(
     }
 }
 
+/// Memory in MiB of a machine that makes these runs, one after the other.
+#[must_use]
+pub fn memory_for(jobs: &[Job]) -> u32 {
+    let guests = |job: &Job| {
+        let each = job.guests.iter().map(|guest| guest.memory.saturating_add(EACH_MEMORY));
+        each.fold(DOM0_MEMORY + XEN_MEMORY, u32::saturating_add)
+    };
+    jobs.iter().map(guests).max().unwrap_or(DOM0_MEMORY + XEN_MEMORY)
+}
+
 /// QEMU, which ends when this is dropped.
 struct Qemu(Child);
 
@@ -130,10 +142,9 @@ fn start(
     // The vCPUs of a guest spin for each other. If they do so on several pCPUs, `pause` lets the next pCPU have its turn.
     let spin = jobs.iter().flat_map(|job| &job.guests).any(|guest| guest.vcpus > 1);
     let without_pauses = spin && cpus == 1 && matches!(machine.clock, Clock::Instructions(_));
-    write("dom0.cpio", &dom0::initramfs(unpacked, jobs, without_pauses)?)?;
+    write("dom0.cpio", &dom0::initramfs(machine, jobs, without_pauses)?)?;
     let cpus = cpus + DOM0_CPUS;
-    let guests = |job: &Job| job.guests.iter().map(|g| g.memory + EACH_MEMORY).sum::<u32>();
-    let memory = DOM0_MEMORY + XEN_MEMORY + jobs.iter().map(guests).max().unwrap_or(0);
+    let memory = memory_for(jobs);
     let xen_line = format!(
         "dom0_mem={DOM0_MEMORY}M dom0_max_vcpus={DOM0_CPUS} dom0_vcpus_pin sched={} console=com1 com1=115200,8n1 \
          loglvl=warning guest_loglvl=warning",

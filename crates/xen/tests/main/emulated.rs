@@ -29,7 +29,12 @@ fn two_hogs_share_a_pcpu_under_each_scheduler() {
             cache.folder().display()
         ));
     };
-    let machine = Machine { unpacked, clock: Clock::Instructions(0), scheduler: "credit2".into() };
+    let machine = Machine {
+        unpacked,
+        clock: Clock::Instructions(0),
+        scheduler: "credit2".into(),
+        guest_kernel: None,
+    };
     let job = |scheduler: &str| Job {
         name: scheduler.into(),
         pool: Pool { name: "bench".into(), scheduler: Some(scheduler.into()), cpus: vec![1] },

@@ -1,0 +1,58 @@
+//! Guests of real Xen for `overspin linux`: their options, and the way to them.
+
+#[cfg(feature = "xen")]
+mod run;
+
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+
+#[cfg(feature = "xen")]
+pub(super) use run::dup;
+
+/// What runs a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum World {
+    /// QEMU on this machine: by KVM if that carries a kernel, else its emulation
+    Host,
+    /// Real Xen in an emulated machine: the guest is paravirtual, and waiters sleep in Xen's poll hypercall
+    Xen,
+}
+
+/// What runs guests. Without anything said, QEMU does.
+#[derive(Debug, Args)]
+pub(super) struct XenArgs {
+    /// What runs a guest
+    #[arg(long, value_name = "WORLD", default_value = "host")]
+    world: World,
+    /// pCPUs of the guest with --world xen, beside the dom0's; default: 1
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32))]
+    pcpus: Option<u32>,
+    /// Xen's scheduler with --world xen: credit, credit2, rtds or null; default: credit, as in 2008
+    #[arg(long, value_name = "NAME")]
+    scheduler: Option<String>,
+}
+
+impl XenArgs {
+    /// Whether guests run on Xen; an error if only what is said of Xen would mean that.
+    pub(super) fn is_meant(&self) -> Result<bool, Failure> {
+        let given = [("--pcpus", self.pcpus.is_some()), ("--scheduler", self.scheduler.is_some())];
+        match (self.world, given.iter().find(|(_, is)| *is)) {
+            (World::Xen, _) => Ok(true),
+            (World::Host, None) => Ok(false),
+            (World::Host, Some((option, _))) => {
+                let cause = format!("{option} is of guests of Xen");
+                Err(Failure::usage(cause, "add --world xen, or leave it out"))
+            }
+        }
+    }
+}
+
+#[cfg(not(feature = "xen"))]
+pub(super) fn dup(
+    _: u32,
+    _: &XenArgs,
+    _: &super::measure::GuestArgs,
+    _: &crate::args::Global,
+) -> Result<crate::failure::Verdict, Failure> {
+    Err(crate::left_out::left_out("Xen's guests and its emulated host", "xen"))
+}

@@ -1,0 +1,78 @@
+//! Measures in guests of real Xen.
+
+use super::XenArgs;
+use crate::args::Global;
+use crate::failure::{Failure, Verdict};
+use crate::linux::measure::{Clock, GuestArgs, SizeArgs, WhichArgs};
+use crate::linux::{SourceArgs, Teller, built, failure, guarded, known};
+use crate::measure::real::run_with;
+use crate::xen_emulated;
+use overspin_linux::{STOCK, STOCK_FAIR, needs};
+use overspin_real::preload::Locks;
+use overspin_xen::emulated::{Clock as XenClock, Machine};
+use overspin_xen::guests::{DupInXen, Guests};
+use overspin_xl::SCHEDULERS;
+
+/// Runs of each lock, if the user does not say: a boot of Xen and of a guest takes half a minute.
+const RUNS: u32 = 3;
+/// MiB of a guest: its file system has one program.
+const MEMORY: u32 = 256;
+/// As in 2008.
+const SCHEDULER: &str = "credit";
+/// An instruction takes 8 ns, as in guests without Xen: a kernel boots in time.
+const SHIFT: u8 = 3;
+
+pub(in crate::linux) fn dup(
+    seconds: u32,
+    xen: &XenArgs,
+    args: &GuestArgs,
+    global: &Global,
+) -> Result<Verdict, Failure> {
+    let GuestArgs { which: WhichArgs { locks, size, source }, real } = args;
+    known(locks, &[STOCK, STOCK_FAIR])?;
+    let guests = guests(xen, size, source, global)?;
+    let mut benchmark = DupInXen::new(guests, locks.clone(), seconds);
+    let locks = Locks { names: locks.clone(), library: None };
+    run_with(&mut benchmark, &locks, real, RUNS, &|_| Vec::new(), global)
+}
+
+/// Guests of this size with the kernel, which is compiled as far as it is not up to date.
+fn guests(
+    xen: &XenArgs,
+    size: &SizeArgs,
+    source: &SourceArgs,
+    global: &Global,
+) -> Result<Guests, Failure> {
+    let scheduler = xen.scheduler.clone().unwrap_or_else(|| SCHEDULER.into());
+    if !SCHEDULERS.contains(&&*scheduler) {
+        return Err(Failure::usage(
+            format!("--scheduler: Xen has no scheduler `{scheduler}`"),
+            format!("Xen's are: {}", SCHEDULERS.join(", ")),
+        ));
+    }
+    if size.cpus.is_some() {
+        return Err(Failure::usage(
+            "--cpus names CPUs of this machine, and pCPUs of Xen are threads on all of them",
+            "say how many pCPUs the guest has: --pcpus N; or run the command under taskset",
+        ));
+    }
+    let guests = Guests {
+        machine: Machine {
+            unpacked: xen_emulated::unpacked(global)?,
+            clock: match size.clock {
+                Clock::Host => XenClock::Host,
+                Clock::Instructions => XenClock::Instructions(SHIFT),
+            },
+            scheduler: scheduler.clone(),
+            guest_kernel: None,
+        },
+        scheduler,
+        cpus: xen.pcpus.unwrap_or(1),
+        vcpus: size.vcpus,
+        memory: size.memory.unwrap_or(MEMORY),
+    };
+    needs::memory(guests.machine_memory()).map_err(failure)?;
+    let kernel =
+        guarded(|guard| built(source, &Teller::new(global), guard).map(|built| built.kernel))?;
+    Ok(Guests { machine: Machine { guest_kernel: Some(kernel), ..guests.machine }, ..guests })
+}

@@ -1,0 +1,269 @@
+//! A Linux whose only spinlock is a lock of Overspin as a paravirtual guest of real Xen, in the emulated machine. Its waiters
+//! sleep in Xen's poll hypercall until the holder kicks them, as in the experiments of 2008 and 2012.
+
+use overspin_linux::benchmark::{PAIRS, VCPU_BLOCKED, VCPU_TIME, VCPU_WAIT};
+use overspin_linux::{STOCK, STOCK_FAIR};
+use overspin_real::scratch::Scratch;
+use overspin_real::{Benchmark, Cancel, Failed, Outcome, Steps};
+use overspin_scenario::Metric;
+use overspin_xl::{Guest, Job, Message, Pool, Reports, Sample};
+
+use crate::emulated::{Clock, EmulatedError, Machine, memory_for, run};
+
+const SECOND: u64 = 1_000_000_000;
+/// The worker may make the hypercall that tells CPU times. Built into the kernel, its judges of locks would start at each boot.
+const OPTIONS: &str =
+    "xen_privcmd.unrestricted=1 locktorture.torture_type=none rcutorture.torture_type=none";
+
+/// Guests, and where they run.
+#[derive(Clone, Debug)]
+pub struct Guests {
+    /// The emulated machine, with the kernel of `overspin linux build` for guests.
+    pub machine: Machine,
+    /// Scheduler of the guest's pCPUs.
+    pub scheduler: String,
+    /// pCPUs for the guest, beside the dom0's.
+    pub cpus: u32,
+    /// vCPUs of a guest.
+    pub vcpus: u32,
+    /// Memory of a guest in MiB.
+    pub memory: u32,
+}
+
+impl Guests {
+    /// Memory of the emulated machine in MiB.
+    #[must_use]
+    pub fn machine_memory(&self) -> u32 {
+        memory_for(&[self.job(STOCK, "dup", 1)])
+    }
+
+    /// A run of one guest that works with `lock` as its kernel's spinlock.
+    fn job(&self, lock: &str, work: &str, seconds: u64) -> Job {
+        // Without paravirtual spinlocks the kernel takes its queue that serves in order.
+        let choice = match lock {
+            STOCK_FAIR => format!("overspin_lock={STOCK} nopvspin"),
+            lock => format!("overspin_lock={lock}"),
+        };
+        Job {
+            name: lock.into(),
+            pool: Pool {
+                name: "overspin".into(),
+                scheduler: Some(self.scheduler.clone()),
+                cpus: (1..=self.cpus).collect(),
+            },
+            guests: vec![Guest {
+                name: "overspin-0".into(),
+                vcpus: self.vcpus,
+                memory: self.memory,
+                work: vec![work.into()],
+                seed: 1,
+                kernel_options: format!("{choice} {OPTIONS}"),
+            }],
+            seconds,
+        }
+    }
+}
+
+/// The benchmark `dup` in such guests; its places are the locks.
+#[derive(Debug)]
+pub struct DupInXen {
+    /// The guests.
+    pub guests: Guests,
+    /// The locks, by the names of [`overspin_linux::LOCKS`], or the kernel's own.
+    pub locks: Vec<String>,
+    /// Length of a run.
+    pub seconds: u32,
+    steps: Steps,
+    xen: String,
+}
+
+impl DupInXen {
+    /// The benchmark in these guests.
+    #[must_use]
+    pub fn new(guests: Guests, locks: Vec<String>, seconds: u32) -> Self {
+        let steps = Steps::default();
+        Self { guests, locks, seconds, steps, xen: String::new() }
+    }
+}
+
+impl Benchmark for DupInXen {
+    fn name(&self) -> &'static str {
+        "dup in a guest of Xen"
+    }
+
+    fn description(&self) -> String {
+        let Guests { machine, scheduler, cpus, vcpus, memory } = &self.guests;
+        let by = match machine.clock {
+            Clock::Instructions(shift) => format!("{} ns for each instruction", 1_u32 << shift),
+            Clock::Host => "a thread for each pCPU".into(),
+        };
+        let kernel = match &machine.guest_kernel {
+            Some(kernel) => kernel.display().to_string(),
+            None => machine.unpacked.linux_name(),
+        };
+        let xen = if self.xen.is_empty() { "Xen".into() } else { format!("Xen {}", self.xen) };
+        format!(
+            "{vcpus} threads dup and close a file descriptor for {} s. A paravirtual guest of {xen} with {vcpus} vCPUs and \
+             {memory} MiB on {cpus} pCPU{}, under the scheduler {scheduler}; the dom0 has a pCPU of its own. Xen runs in \
+             QEMU's emulation, {by}, and is booted anew for each run. Kernel: {}.",
+            self.seconds,
+            if *cpus == 1 { "" } else { "s" },
+            kernel
+        )
+    }
+
+    fn places(&self) -> Vec<String> {
+        self.locks.clone()
+    }
+
+    fn prepare(&mut self, _: Cancel) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    /// Each run has a machine of its own: there is nothing to warm.
+    fn warm_up(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    fn tell_steps(&mut self, steps: Steps) {
+        self.steps = steps;
+    }
+
+    fn run(&mut self, place: usize, _: bool, cancel: Cancel) -> Result<Outcome, Failed> {
+        let scratch = Scratch::new(None)?;
+        let job = self.guests.job(&self.locks[place], "dup", self.seconds.into());
+        let (mut reports, mut why) = (None, None);
+        self.steps.tell("Xen boots");
+        let guard =
+            |qemu: &mut std::process::Command| scratch.guard(qemu).map_err(|e| e.to_string());
+        let mut hear = |message: Message| match message {
+            Message::Up { xen } => self.xen = xen,
+            Message::Step { step, .. } => self.steps.tell(&step),
+            Message::Done { reports: mut of, .. } => reports = of.pop(),
+            Message::Failed { message, .. } => why = Some(message),
+            Message::End => {}
+        };
+        let machine = &self.guests.machine;
+        run(machine, &[job], scratch.path(), &guard, &mut hear, cancel).map_err(|e| failed(&e))?;
+        if cancel() {
+            return Err(Failed::Stopped);
+        }
+        let lock = &self.locks[place];
+        match (reports, why) {
+            (Some(reports), _) => Ok(outcome(&reports, self.seconds)),
+            (None, why) => Err(Failed::needs(
+                format!("the guest with {lock} did not work: {}", why.unwrap_or_default()),
+                "run it again, with less beside",
+            )),
+        }
+    }
+}
+
+fn failed(error: &EmulatedError) -> Failed {
+    Failed::needs(error.to_string(), error.remedy())
+}
+
+/// The figures of a run.
+fn outcome(reports: &Reports, seconds: u32) -> Outcome {
+    let mut pairs = pairs(reports, seconds);
+    let output = format!("pairs in each second: {pairs:?}\n");
+    // The threads are not all there at first.
+    if pairs.len() > 1 {
+        pairs.remove(0);
+    }
+    pairs.sort_unstable();
+    let median = pairs.get(pairs.len() / 2).copied().unwrap_or(0);
+    let mut outcome = Outcome { output, ..Outcome::default() }.with(&PAIRS, median as f64);
+    let figures: [(&'static Metric, fn(&Sample) -> u64); 3] =
+        [(&VCPU_TIME, |s| s.cpu_time), (&VCPU_WAIT, |s| s.ready), (&VCPU_BLOCKED, |s| s.blocked)];
+    for (metric, of) in figures {
+        let spent = |vcpu| {
+            let mut all = of_vcpu(reports, vcpu).map(of);
+            let first = all.next().unwrap_or(0);
+            all.next_back().unwrap_or(first).saturating_sub(first) as f64 / SECOND as f64
+        };
+        let spent: Vec<f64> = (0..vcpus(reports)).map(spent).collect();
+        outcome = outcome.with(metric, spent.iter().sum());
+        for (vcpu, time) in spent.into_iter().enumerate() {
+            outcome = outcome.with_part(format!("v{vcpu}"), metric, time);
+        }
+    }
+    outcome
+}
+
+fn vcpus(reports: &Reports) -> u32 {
+    reports.iter().map(|sample| sample.vcpu + 1).max().unwrap_or(0)
+}
+
+/// Reports of the thread of a vCPU, in the order of time.
+fn of_vcpu(reports: &Reports, vcpu: u32) -> impl DoubleEndedIterator<Item = &Sample> {
+    reports.iter().filter(move |sample| sample.vcpu == vcpu)
+}
+
+/// Pairs of calls of all threads in each second. A thread reports when it comes to it: in between it is as if it went on
+/// steadily.
+fn pairs(reports: &Reports, seconds: u32) -> Vec<u64> {
+    let until = |second: u32| -> f64 {
+        let at = u64::from(second) * SECOND;
+        (0..vcpus(reports)).map(|vcpu| operations_until(of_vcpu(reports, vcpu), at)).sum()
+    };
+    (0..seconds).map(|second| (until(second + 1) - until(second)).round() as u64).collect()
+}
+
+/// Operations at a time between two reports.
+fn operations_until<'a>(reports: impl Iterator<Item = &'a Sample>, at: u64) -> f64 {
+    let mut before: Option<&Sample> = None;
+    for sample in reports {
+        if sample.at >= at {
+            let Some(before) = before else { return sample.operations as f64 };
+            let part = (at - before.at) as f64 / (sample.at - before.at).max(1) as f64;
+            return before.operations as f64
+                + part * sample.operations.saturating_sub(before.operations) as f64;
+        }
+        before = Some(sample);
+    }
+    before.map_or(0.0, |last| last.operations as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(vcpu: u32, at: f64, operations: u64) -> Sample {
+        let at = (at * SECOND as f64) as u64;
+        // It runs half of the time, waits for a pCPU for a quarter, and for an event for the rest.
+        let (cpu_time, ready, blocked) = (at / 2, at / 4, at / 4);
+        Sample { vcpu, at, operations, cpu_time, ready, blocked, ..Sample::default() }
+    }
+
+    #[test]
+    fn pairs_are_those_of_whole_seconds() {
+        // The second thread waits for the lock from 0.5 s to 2.5 s, so that nobody knows when it did its 200.
+        let reports = vec![
+            sample(0, 0.0, 0),
+            sample(1, 0.5, 0),
+            sample(0, 1.0, 100),
+            sample(0, 2.0, 300),
+            sample(1, 2.5, 200),
+            sample(0, 3.0, 400),
+            sample(1, 3.0, 260),
+        ];
+        assert_eq!(pairs(&reports, 3), [150, 300, 210]);
+        let outcome = outcome(&reports, 3);
+        let value = |part: &str, metric: &str| {
+            let of = |f: &&overspin_real::Figure| f.part == part && f.metric.name == metric;
+            outcome.figures.iter().find(of).unwrap().value
+        };
+        // The first second does not count, and the median of two is the upper one.
+        assert!((value("", "pairs") - 300.0).abs() < 1e-9);
+        assert!((value("v0", "vcpu-time") - 1.5).abs() < 1e-9);
+        assert!((value("v1", "vcpu-wait") - 0.625).abs() < 1e-9);
+        assert!((value("", "vcpu-blocked") - (0.75 + 0.625)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_guest_without_reports_did_nothing() {
+        assert_eq!(pairs(&Vec::new(), 2), [0, 0]);
+        assert_eq!(outcome(&Vec::new(), 2).figures[0].value.to_bits(), 0.0_f64.to_bits());
+    }
+}
