@@ -20,23 +20,20 @@ use crate::{LinuxError, STOCK_FAIR};
 /// Whether it came to its end.
 pub static FINISHED: Metric =
     Metric::new("finished", "", "1 if the run came to its end within its limit, else 0");
-/// Time of a vCPU's thread.
+/// Time of a vCPU, or of its thread.
 pub static VCPU_TIME: Metric = Metric::new(
     "vcpu-time",
     "s",
-    "time that the thread of a vCPU, or of all, was on a CPU of the host; under Xen that a vCPU was on a pCPU",
+    "time that a vCPU, or all, had a CPU of the host, or a pCPU of Xen",
 );
 /// Time without a CPU.
-pub static VCPU_WAIT: Metric = Metric::new(
-    "vcpu-wait",
-    "s",
-    "time that the thread of a vCPU, or of all, was ready and had no CPU of the host; under Xen no pCPU",
-);
-/// Time of waiting.
+pub static VCPU_WAIT: Metric =
+    Metric::new("vcpu-wait", "s", "time that a vCPU, or all, was ready and had none");
+/// Time of waiting, which only Xen tells.
 pub static VCPU_BLOCKED: Metric = Metric::new(
     "vcpu-blocked",
     "s",
-    "time that a vCPU, or all, waited for an event, by Xen's account; with dup only waiters for a lock do; only under Xen",
+    "time that a vCPU, or all, slept; under Xen, where only waiters do",
 );
 /// What the kernel's own lock counts.
 pub static SLOW_PATHS: Metric = Metric::new(

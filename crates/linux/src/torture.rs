@@ -35,23 +35,37 @@ pub fn torture(
     guard: Guard<'_>,
     stop: &dyn Fn() -> bool,
 ) -> Result<Verdict, LinuxError> {
-    let writers = machine.vcpus * 2;
-    let parameters = format!(
-        "overspin_lock={lock} rcutorture.torture_type=none locktorture.torture_type={kind} \
-         locktorture.nwriters_stress={writers} locktorture.stat_interval=5 locktorture.long_hold=1 \
-         locktorture.shutdown_secs={seconds}"
-    );
+    let parameters = parameters(lock, kind, machine.vcpus, seconds);
     let machine = Machine { parameters, ..machine.clone() };
     let limit = BOOT + Duration::from_secs(u64::from(seconds) * 3);
     let mut hear = |line: &str| !line.contains("End of test");
     let console = machine.run(limit, guard, &mut hear, stop)?;
+    judged(&console, lock)
+}
+
+/// What the kernel of a guest with so many vCPUs is told.
+#[must_use]
+pub fn parameters(lock: &str, kind: &str, vcpus: u32, seconds: u32) -> String {
+    let writers = vcpus * 2;
+    format!(
+        "overspin_lock={lock} rcutorture.torture_type=none locktorture.torture_type={kind} \
+         locktorture.nwriters_stress={writers} locktorture.stat_interval=5 locktorture.long_hold=1 \
+         locktorture.shutdown_secs={seconds}"
+    )
+}
+
+/// What the console of a kernel that should have taken `lock` says at its end.
+///
+/// # Errors
+/// If it did not take that lock, or did not come to an end.
+pub fn judged(console: &str, lock: &str) -> Result<Verdict, LinuxError> {
     if !console.contains(&format!("overspin: spinlocks are {lock}")) {
         let what = format!("the kernel did not take the lock `{lock}`");
-        return Err(LinuxError::Console { what, console: last_lines(&console) });
+        return Err(LinuxError::Console { what, console: last_lines(console) });
     }
-    verdict(&console).ok_or_else(|| LinuxError::Console {
+    verdict(console).ok_or_else(|| LinuxError::Console {
         what: format!("locktorture with `{lock}` did not come to an end"),
-        console: last_lines(&console),
+        console: last_lines(console),
     })
 }
 

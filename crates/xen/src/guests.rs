@@ -1,8 +1,12 @@
 //! A Linux whose only spinlock is a lock of Overspin as a paravirtual guest of real Xen, in the emulated machine. Its waiters
 //! sleep in Xen's poll hypercall until the holder kicks them, as in the experiments of 2008 and 2012.
 
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use overspin_linux::benchmark::{PAIRS, VCPU_BLOCKED, VCPU_TIME, VCPU_WAIT};
-use overspin_linux::{STOCK, STOCK_FAIR};
+use overspin_linux::torture::{self, Verdict};
+use overspin_linux::{Guard, LinuxError, STOCK, STOCK_FAIR};
 use overspin_real::scratch::Scratch;
 use overspin_real::{Benchmark, Cancel, Failed, Outcome, Steps};
 use overspin_scenario::Metric;
@@ -141,10 +145,12 @@ impl Benchmark for DupInXen {
             Message::Step { step, .. } => self.steps.tell(&step),
             Message::Done { reports: mut of, .. } => reports = of.pop(),
             Message::Failed { message, .. } => why = Some(message),
-            Message::End => {}
+            Message::Watched { .. } | Message::End => {}
         };
         let machine = &self.guests.machine;
-        run(machine, &[job], scratch.path(), &guard, &mut hear, cancel).map_err(|e| failed(&e))?;
+        let time = Time::of(self.seconds);
+        let stop = || cancel() || time.is_over();
+        run(machine, &[job], scratch.path(), &guard, &mut hear, &stop).map_err(|e| failed(&e))?;
         if cancel() {
             return Err(Failed::Stopped);
         }
@@ -152,15 +158,78 @@ impl Benchmark for DupInXen {
         match (reports, why) {
             (Some(reports), _) => Ok(outcome(&reports, self.seconds)),
             (None, why) => Err(Failed::needs(
-                format!("the guest with {lock} did not work: {}", why.unwrap_or_default()),
+                format!("the guest with {lock} did not work: {}", why.unwrap_or(time.words())),
                 "run it again, with less beside",
             )),
         }
     }
 }
 
+/// Boots a guest with `lock` as its kernel's spinlock, and lets the kernel torture its locks of type `kind`: see
+/// [`overspin_linux::torture`].
+///
+/// # Errors
+/// If the machine or the guest cannot be started; if the kernel does not take that lock, or does not come to an end.
+pub fn torture(
+    guests: &Guests,
+    lock: &str,
+    kind: &str,
+    seconds: u32,
+    folder: &Path,
+    guard: Guard<'_>,
+    stop: &dyn Fn() -> bool,
+) -> Result<Verdict, LinuxError> {
+    /// Seconds for an emulated kernel to boot with a lock that waits for its turn, and to end.
+    const BOOT: u64 = 120;
+    let mut job = guests.job(lock, "none", BOOT + u64::from(seconds) * 3);
+    // The kernel takes the last word of each option. `quiet` is before these.
+    job.guests[0].kernel_options =
+        format!("loglevel=7 {}", torture::parameters(lock, kind, guests.vcpus, seconds));
+    let machine = Machine { watch: true, ..guests.machine.clone() };
+    let (mut console, mut why) = (None, None);
+    let mut hear = |message: Message| match message {
+        Message::Watched { mut consoles, .. } => console = consoles.pop(),
+        Message::Failed { message, .. } => why = Some(message),
+        _ => {}
+    };
+    let time = Time::of(seconds);
+    run(&machine, &[job], folder, guard, &mut hear, &|| stop() || time.is_over())
+        .map_err(|error| LinuxError::Guest(error.to_string()))?;
+    match (console, why) {
+        (Some(console), _) => torture::judged(&console, lock),
+        (None, why) => Err(LinuxError::Guest(why.unwrap_or(time.words()))),
+    }
+}
+
 fn failed(error: &EmulatedError) -> Failed {
     Failed::needs(error.to_string(), error.remedy())
+}
+
+/// Time of this machine that a run may take. The limits of the emulated dom0 are of the emulated machine's time, which hardly
+/// goes on if this machine has too much other work.
+#[derive(Clone, Copy, Debug)]
+struct Time {
+    begun: Instant,
+    limit: Duration,
+}
+
+impl Time {
+    /// For a guest that works for so many seconds.
+    fn of(seconds: u32) -> Self {
+        /// For Xen and a guest to boot: ten times what they take on two idle CPUs.
+        const BOOT: Duration = Duration::from_secs(300);
+        /// For a second of work.
+        const EACH: Duration = Duration::from_secs(10);
+        Self { begun: Instant::now(), limit: BOOT.saturating_add(EACH.saturating_mul(seconds)) }
+    }
+
+    fn is_over(self) -> bool {
+        self.begun.elapsed() > self.limit
+    }
+
+    fn words(self) -> String {
+        format!("it was stopped after {} s", self.begun.elapsed().as_secs())
+    }
 }
 
 /// The figures of a run.
@@ -259,6 +328,30 @@ mod tests {
         assert!((value("v0", "vcpu-time") - 1.5).abs() < 1e-9);
         assert!((value("v1", "vcpu-wait") - 0.625).abs() < 1e-9);
         assert!((value("", "vcpu-blocked") - (0.75 + 0.625)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_lock_is_chosen_on_the_kernels_command_line() {
+        let unpacked = crate::emulated::Unpacked::at_nothing();
+        let machine = Machine {
+            unpacked,
+            clock: Clock::Host,
+            scheduler: "credit".into(),
+            watch: false,
+            guest_kernel: None,
+        };
+        let (scheduler, cpus, vcpus, memory) = ("credit2".into(), 2, 4, 256);
+        let guests = Guests { machine, scheduler, cpus, vcpus, memory };
+        let options = |lock| guests.job(lock, "dup", 3).guests[0].kernel_options.clone();
+        let chosen = |options: &str, word: &str| options.split(' ').any(|w| w == word);
+        assert!(chosen(&options("xen-pv"), "overspin_lock=xen-pv"));
+        assert!(!chosen(&options("stock"), "nopvspin"));
+        // Its paravirtual queue takes turns, too, but its waiters sleep.
+        let fair = options("stock-fair");
+        assert!(chosen(&fair, "overspin_lock=stock") && chosen(&fair, "nopvspin"), "{fair}");
+        // The dom0 keeps pCPU 0.
+        let job = guests.job("ticket", "dup", 3);
+        assert_eq!((job.pool.cpus, job.pool.scheduler.as_deref()), (vec![1, 2], Some("credit2")));
     }
 
     #[test]

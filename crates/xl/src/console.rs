@@ -15,6 +15,8 @@ use std::thread;
 pub(crate) enum Heard {
     /// A line for the host.
     Line(Line),
+    /// Another line: the kernel's.
+    Other(String),
     /// The console is closed; the last line that was not for the host, which may name the reason.
     Closed(String),
 }
@@ -46,7 +48,10 @@ impl Console {
                 match Line::of_text(&text) {
                     Some(line) => _ = to.send((number, Heard::Line(line))),
                     None if text.trim().is_empty() => {}
-                    None => text.trim().clone_into(&mut last),
+                    None => {
+                        text.trim().clone_into(&mut last);
+                        let _ = to.send((number, Heard::Other(last.clone())));
+                    }
                 }
             }
             let _ = to.send((number, Heard::Closed(last)));

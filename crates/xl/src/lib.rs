@@ -22,5 +22,5 @@ pub use guest::Images;
 pub use job::{Guest, Job, Pool, SCHEDULERS};
 pub use line::{Line, Sample, Start, WORK};
 pub use message::{Message, Orders};
-pub use session::{Reports, run};
+pub use session::{Reports, run, watch};
 pub use xl::Xl;

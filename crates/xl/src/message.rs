@@ -10,6 +10,8 @@ pub struct Orders {
     pub jobs: Vec<Job>,
     /// What its guests boot.
     pub images: Images,
+    /// Guests do not work but switch themselves off, and their consoles are what comes out.
+    pub watch: bool,
 }
 
 /// A line that a dom0 sends, as JSON.
@@ -34,6 +36,13 @@ pub enum Message {
         job: usize,
         /// What its guests reported, in their order.
         reports: Vec<Reports>,
+    },
+    /// A run whose guests are only watched is complete.
+    Watched {
+        /// Number of the job.
+        job: usize,
+        /// What the consoles of its guests said, in their order.
+        consoles: Vec<String>,
     },
     /// A run failed. The dom0 goes on with the next one.
     Failed {

@@ -47,6 +47,31 @@ pub fn run(
     result.and_then(|reports| restored.map(|()| reports))
 }
 
+/// Starts the guests of a run, and returns what their kernels say on their consoles until all have switched themselves off, or
+/// until `seconds` have passed. Nobody tells a worker to begin. The rest is as in [`run`].
+///
+/// # Errors
+/// If anything fails, or `stop` says so.
+pub fn watch(
+    xl: &Xl,
+    job: &Job,
+    images: &Images,
+    folder: &Path,
+    step: &mut dyn FnMut(String),
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<String>, XlError> {
+    let pool = TakenPool::make(xl, &job.pool, folder)?;
+    let result = {
+        let mut guests = Guests { xl, names: Vec::new(), consoles: Vec::new() };
+        let watched = guests.watch(job, images, folder, step, stop);
+        // Those that switched themselves off are gone, or will soon be, which is no failure.
+        let _ = guests.destroy();
+        watched
+    };
+    let restored = pool.restore();
+    result.and_then(|consoles| restored.map(|()| consoles))
+}
+
 /// Guests that exist. Dropping destroys them as far as that works.
 struct Guests<'a> {
     xl: &'a Xl,
@@ -55,14 +80,15 @@ struct Guests<'a> {
 }
 
 impl Guests<'_> {
-    fn work(
+    /// Starts all guests, and returns what their consoles say.
+    fn start(
         &mut self,
         job: &Job,
         images: &Images,
         folder: &Path,
         step: &mut dyn FnMut(String),
         stop: &dyn Fn() -> bool,
-    ) -> Result<Vec<Reports>, XlError> {
+    ) -> Result<Receiver<(usize, Heard)>, XlError> {
         let (to, heard) = channel();
         for (number, guest) in job.guests.iter().enumerate() {
             if stop() {
@@ -82,6 +108,45 @@ impl Guests<'_> {
             self.xl.run(&["unpause", name])?;
         }
         step("guests boot".into());
+        Ok(heard)
+    }
+
+    fn watch(
+        &mut self,
+        job: &Job,
+        images: &Images,
+        folder: &Path,
+        step: &mut dyn FnMut(String),
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<String>, XlError> {
+        let heard = self.start(job, images, folder, step, stop)?;
+        let began = Instant::now();
+        let mut consoles = vec![String::new(); job.guests.len()];
+        while began.elapsed() < Duration::from_secs(job.seconds) {
+            if stop() {
+                return Err(XlError::Stopped);
+            }
+            match heard.recv_timeout(LOOK) {
+                Ok((number, Heard::Other(line))) => {
+                    consoles[number] += &line;
+                    consoles[number].push('\n');
+                }
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Ok(consoles)
+    }
+
+    fn work(
+        &mut self,
+        job: &Job,
+        images: &Images,
+        folder: &Path,
+        step: &mut dyn FnMut(String),
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<Reports>, XlError> {
+        let heard = self.start(job, images, folder, step, stop)?;
         let hearing = Hearing { job, heard, stop };
         let vcpus: u64 = job.guests.iter().map(|guest| u64::from(guest.vcpus)).sum();
         let per_cpu = vcpus.div_ceil(job.pool.cpus.len().max(1) as u64);

@@ -59,7 +59,9 @@ pub(crate) fn linux(args: &LinuxArgs, global: &Global) -> Result<Verdict, Failur
             outputs.print(&format!("The kernel is {}\n", built.kernel.display()))?;
             Ok(Verdict::Fine)
         }
-        LinuxCommand::Torture(args) => guarded(|guard| torture::torture(args, global, guard)),
+        LinuxCommand::Torture(args) => {
+            guarded_in(|guard, folder| torture::torture(args, global, guard, folder))
+        }
         LinuxCommand::Kernbench(args) => measure::kernbench(args, global),
         LinuxCommand::Dup(args) => measure::dup(args, global),
         LinuxCommand::Measure(args) => measure::benchmark(args, global),

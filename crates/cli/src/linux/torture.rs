@@ -1,5 +1,6 @@
 //! `overspin linux torture`: the kernel's own judge of its locks.
 
+use super::xen::{self, XenArgs};
 use super::{Built, SourceArgs, Teller, built, failure, known};
 use crate::args::Global;
 use crate::failure::{Failure, Verdict};
@@ -10,6 +11,7 @@ use overspin_linux::machine::{self, Accelerator, Machine};
 use overspin_linux::torture::{self, Verdict as Judged};
 use overspin_linux::{Guard, LOCKS, LinuxError, needs};
 use overspin_report::{Block, Grid};
+use std::path::Path;
 
 /// What the kernel tortures: our lock with interrupts on and off.
 const TORTURED: [&str; 2] = ["spin_lock", "spin_lock_irq"];
@@ -25,18 +27,21 @@ pub(super) struct TortureArgs {
     locks: Vec<String>,
     /// vCPUs of the machine
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
-    vcpus: u32,
+    pub(super) vcpus: u32,
     /// Seconds for each lock, with interrupts on and as many with interrupts off
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(5..=86_400))]
-    seconds: u32,
+    pub(super) seconds: u32,
     #[command(flatten)]
-    source: SourceArgs,
+    pub(super) xen: XenArgs,
+    #[command(flatten)]
+    pub(super) source: SourceArgs,
 }
 
 pub(super) fn torture(
     args: &TortureArgs,
     global: &Global,
     guard: Guard<'_>,
+    folder: &Path,
 ) -> Result<Verdict, Failure> {
     known(&args.locks, &[])?;
     needs::programs(&needs::TO_RUN).map_err(failure)?;
@@ -46,15 +51,16 @@ pub(super) fn torture(
         true => LOCKS.to_vec(),
         false => args.locks.iter().map(String::as_str).collect(),
     };
-    let Built { kernel, cache, .. } = built(&args.source, &Teller::new(global), guard)?;
-    let (accelerator, why) = machine::accelerator(&kernel, &cache, guard).map_err(failure)?;
-    let machine = Machine::new(kernel, args.vcpus, MEMORY, accelerator);
     let stop = signals::interrupted();
+    let (by, judging) = match args.xen.is_meant()? {
+        true => xen::judging(args, global, guard, folder, &stop)?,
+        false => in_qemu(args, global, guard, &stop)?,
+    };
     let judge = |lock: &str, kind: &str| {
         if !global.quiet && !global.no_progress {
             eprintln!("{lock}: {kind}");
         }
-        torture::torture(&machine, lock, kind, args.seconds, guard, &stop)
+        judging(lock, kind)
     };
     let control = judge("stock", BUSTED).map_err(failure)?;
     let mut rows = Vec::new();
@@ -69,21 +75,39 @@ pub(super) fn torture(
             rows.push((lock, judged));
         }
     }
-    outputs.report(&report(&machine, why.as_deref(), args.seconds, &control, &rows))?;
+    outputs.report(&report(args.vcpus, &by, args.seconds, &control, &rows))?;
     let fine = |result: &Result<Judged, LinuxError>| result.as_ref().is_ok_and(|v| v.success);
     let all = rows.iter().all(|(_, judged)| judged.iter().all(fine));
     Ok(if all && !control.success { Verdict::Fine } else { Verdict::Finding })
 }
 
+/// Tortures locks of a kind in a machine with one lock as its kernel's spinlock.
+pub(super) type Judging<'a> = Box<dyn Fn(&str, &str) -> Result<Judged, LinuxError> + 'a>;
+
+/// Machines of QEMU, in words, and their judge.
+fn in_qemu<'a>(
+    args: &'a TortureArgs,
+    global: &Global,
+    guard: Guard<'a>,
+    stop: &'a dyn Fn() -> bool,
+) -> Result<(String, Judging<'a>), Failure> {
+    let Built { kernel, cache, .. } = built(&args.source, &Teller::new(global), guard)?;
+    let (accelerator, why) = machine::accelerator(&kernel, &cache, guard).map_err(failure)?;
+    let machine = Machine::new(kernel, args.vcpus, MEMORY, accelerator);
+    let runner = match machine.accelerator {
+        Accelerator::Kvm => "KVM",
+        Accelerator::Emulation => "QEMU's emulation, a thread for each vCPU",
+    };
+    let why = why.map_or(String::new(), |why| format!(" ({why})"));
+    let judging = move |lock: &str, kind: &str| {
+        torture::torture(&machine, lock, kind, args.seconds, guard, stop)
+    };
+    Ok((format!("{runner}{why}"), Box::new(judging)))
+}
+
 type Row<'a> = (&'a str, Vec<Result<Judged, LinuxError>>);
 
-fn report(
-    machine: &Machine,
-    why: Option<&str>,
-    seconds: u32,
-    control: &Judged,
-    rows: &[Row<'_>],
-) -> Vec<Block> {
+fn report(vcpus: u32, by: &str, seconds: u32, control: &Judged, rows: &[Row<'_>]) -> Vec<Block> {
     let passed = |judged: &[Result<Judged, LinuxError>]| {
         judged.iter().all(|result| result.as_ref().is_ok_and(|verdict| verdict.success))
     };
@@ -98,11 +122,6 @@ fn report(
             "fails, as it must"
         }
     );
-    let runner = match machine.accelerator {
-        Accelerator::Kvm => "KVM",
-        Accelerator::Emulation => "QEMU's emulation, a thread for each vCPU",
-    };
-    let why = why.map_or(String::new(), |why| format!(" ({why})"));
     let mut grid = Grid::new(1, &["lock", "acquisitions, interrupts on", "interrupts off"]);
     let mut faults = String::new();
     for (lock, judged) in rows {
@@ -120,7 +139,7 @@ fn report(
     let mut blocks = vec![
         Block::Title("Locks inside a Linux kernel".into()),
         Block::Text(answer),
-        Block::Text(format!("{} vCPUs, {runner}{why}.", machine.vcpus)),
+        Block::Text(format!("{vcpus} vCPUs, {by}.")),
         Block::Grid(grid),
     ];
     if !faults.is_empty() {

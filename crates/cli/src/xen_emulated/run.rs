@@ -126,7 +126,7 @@ fn machine(args: &XenEmulatedArgs, global: &Global) -> Result<Machine, Failure> 
         EmulatedClock::Instructions => Clock::Instructions(args.instruction.shift()),
         EmulatedClock::Host => Clock::Host,
     };
-    Ok(Machine { unpacked, clock, scheduler: SCHEDULER.into(), guest_kernel: None })
+    Ok(Machine { unpacked, clock, scheduler: SCHEDULER.into(), watch: false, guest_kernel: None })
 }
 
 /// Makes the runs; `done` takes what each of them reported. Says why it stopped early, if it did.
@@ -169,7 +169,7 @@ fn make(
             Message::Failed { job, message } => {
                 failed.push(format!("{}: {message}", name(job.unwrap_or(usize::MAX))));
             }
-            Message::Done { .. } | Message::End => {}
+            Message::Done { .. } | Message::Watched { .. } | Message::End => {}
         },
         &|| until.over().is_some(),
     );

@@ -28,6 +28,13 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
         (&["linux", "measure", "pgbench", "--clients=0"], &["0 is not in 1..=1000"]),
         (&["linux", "measure", "--lock=mcs", "pft"], &["`mcs` is no lock of a kernel's word"]),
         (&["linux", "kernbench", "--loads=quarter"], &["half, optimal, maximal"]),
+        (&["linux", "dup", "--pcpus=2"], &["--pcpus is of guests of Xen", "--world xen"]),
+        (
+            &["linux", "dup", "--world=xen", "--scheduler=eevdf"],
+            &["Xen has no scheduler `eevdf`", "credit, credit2"],
+        ),
+        (&["linux", "dup", "--world=xen", "--cpus=0"], &["CPUs of this machine", "--pcpus N"]),
+        (&["linux", "torture", "--scheduler=null"], &["--scheduler is of guests of Xen"]),
         (&["reproduce", "--world=linux"], &["needs the name of an experiment", "2008-spinlocks"]),
         (
             &["reproduce", "2016-schedbench", "--world=linux"],
@@ -83,6 +90,44 @@ fn guests_with_our_locks_run_and_say_what_they_did() {
     // What it wrote is what other commands read.
     let (told, _) = overspin.fine(&["report", "r.json", "-o", "page.html"]);
     assert!(overspin.read("page.html").contains("xen-pv"), "{told}");
+}
+
+/// Whether the packages of emulated Xen are in the cache: `overspin xen-emulated --fetch` puts them there.
+fn there_is_xen() -> bool {
+    let there = overspin_xen::emulated::Cache::of_user().and_then(|cache| cache.unpacked());
+    let there = matches!(there, Ok(Some(_)));
+    if !there {
+        skip("the packages of emulated Xen are not in the cache: overspin xen-emulated --fetch");
+    }
+    there
+}
+
+/// The experiment of 2008: a paravirtual guest of real Xen has four vCPUs and one pCPU.
+#[test]
+fn waiters_of_a_guest_of_xen_sleep_and_those_of_a_ticket_lock_spin() {
+    if !there_is_a_kernel() || !there_is_xen() {
+        return;
+    }
+    let overspin = overspin();
+    let args = ["linux", "dup", "--world=xen", "--lock=pv-ticket,ticket", "--length=3s"];
+    overspin.fine(&[&args[..], &["--runs=1", "--json=r.json"]].concat());
+    let record = json(&overspin.read("r.json"));
+    let value = |place: &str, metric: &str| -> f64 {
+        let mut samples = record["samples"].as_array().unwrap().iter();
+        let of = samples.find(|s| s["where"] == place && s["metric"] == metric);
+        of.unwrap_or_else(|| panic!("{place}: no {metric}"))["value"].as_f64().unwrap()
+    };
+    for lock in ["pv-ticket", "ticket"] {
+        assert!(value(lock, "pairs") > 0.0, "{lock}");
+        // Four vCPUs share one pCPU.
+        let ran = value(lock, "vcpu-time");
+        assert!(ran > 1.0 && ran < 6.0, "{lock}: {ran}");
+    }
+    // The threads never sleep: what blocks a vCPU is the poll of a waiter, and the ticket lock has none.
+    let [polls, spins] = ["pv-ticket", "ticket"].map(|lock| value(lock, "vcpu-blocked"));
+    assert!(polls > 5.0 * spins, "{polls} s and {spins} s");
+    let overspin = overspin.fine(&["linux", "torture", "xen-pv", "--world=xen", "--seconds=5"]);
+    assert!(overspin.0.contains("1 of 1 locks pass"), "{}", overspin.0);
 }
 
 #[test]

@@ -62,10 +62,15 @@ fn work(port: &Port) -> Result<(), String> {
     let orders: Orders = serde_json::from_str(&text).map_err(|e| format!("{ORDERS}: {e}"))?;
     for (number, job) in orders.jobs.iter().enumerate() {
         let mut step = |step| port.send(&Message::Step { job: number, step });
-        let made =
-            overspin_xl::run(&xl, job, &orders.images, Path::new("/tmp"), &mut step, &|| false);
+        let (images, folder) = (&orders.images, Path::new("/tmp"));
+        let made = match orders.watch {
+            false => overspin_xl::run(&xl, job, images, folder, &mut step, &|| false)
+                .map(|reports| Message::Done { job: number, reports }),
+            true => overspin_xl::watch(&xl, job, images, folder, &mut step, &|| false)
+                .map(|consoles| Message::Watched { job: number, consoles }),
+        };
         port.send(&match made {
-            Ok(reports) => Message::Done { job: number, reports },
+            Ok(message) => message,
             Err(error) => Message::Failed { job: Some(number), message: error.to_string() },
         });
     }

@@ -93,7 +93,7 @@ pub(super) fn initramfs(
         .map_err(|cause| file(module.as_deref().unwrap_or(&unpacked.modules), cause))?;
     archive.file(WORKER, &worker);
     let images = Images { kernel: KERNEL.into(), initramfs: WORKER.into(), more: GUESTS.into() };
-    let orders = Orders { jobs: jobs.to_vec(), images };
+    let orders = Orders { jobs: jobs.to_vec(), images, watch: machine.watch };
     archive.file("/orders.json", &serde_json::to_vec(&orders).unwrap_or_default());
     Ok(archive.finish())
 }

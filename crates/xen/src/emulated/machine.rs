@@ -47,6 +47,8 @@ pub struct Machine {
     pub clock: Clock,
     /// The scheduler of Xen's own pool.
     pub scheduler: String,
+    /// Its guests do not work but switch themselves off, and their consoles are what comes out.
+    pub watch: bool,
     /// The kernel of guests, as an ELF file, with all that the worker needs built in; none: the dom0's.
     pub guest_kernel: Option<PathBuf>,
 }

@@ -65,6 +65,21 @@ impl Unpacked {
         })
     }
 
+    /// Of tests that start nothing.
+    #[cfg(test)]
+    pub(crate) fn at_nothing() -> Self {
+        let none = PathBuf::new;
+        Self {
+            root: none(),
+            libraries: Vec::new(),
+            loader: none(),
+            xen: none(),
+            linux: none(),
+            modules: none(),
+            xen_programs: none(),
+        }
+    }
+
     /// A command that starts this program with the unpacked libraries, whatever this machine has.
     fn start(&self, program: &Path) -> Command {
         let path: Vec<String> = self.libraries.iter().map(|l| l.display().to_string()).collect();

@@ -33,6 +33,7 @@ fn two_hogs_share_a_pcpu_under_each_scheduler() {
         unpacked,
         clock: Clock::Instructions(0),
         scheduler: "credit2".into(),
+        watch: false,
         guest_kernel: None,
     };
     let job = |scheduler: &str| Job {

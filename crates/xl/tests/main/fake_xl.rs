@@ -1,6 +1,6 @@
 //! Runs against a script that stands for `xl`: it records its calls, and its guests answer as real ones do.
 
-use overspin_xl::{Guest, Images, Job, Pool, Sample, Xl, XlError, run};
+use overspin_xl::{Guest, Images, Job, Pool, Sample, Xl, XlError, run, watch};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
@@ -188,6 +188,26 @@ fn a_stop_restores_the_host() {
         looks.get() > 10
     };
     assert!(matches!(host.run(&stop), Err(XlError::Stopped)));
+    host.assert_restored();
+}
+
+/// Guests that switch themselves off: `xl` knows them no more when they are to be destroyed.
+#[test]
+fn watched_guests_say_what_is_on_their_consoles() {
+    let host = Host::new("echo '[ 0.1] spinlocks are xen-pv'; echo '[ 9.9] End of test: SUCCESS'");
+    host.write("fail", "destroy");
+    let images = Images { kernel: "/k".into(), initramfs: "/i".into(), more: String::new() };
+    let see = |job: &Job, stop: &dyn Fn() -> bool| {
+        watch(&host.xl(), job, &images, host.folder.path(), &mut |_| {}, stop)
+    };
+    let consoles = see(&job(), &|| false).unwrap();
+    assert_eq!(consoles, ["[ 0.1] spinlocks are xen-pv\n[ 9.9] End of test: SUCCESS\n"; 2]);
+    host.assert_restored();
+    // One that hangs says what it said, when its time is over.
+    host.write("console", "echo 'the last words'; sleep 60");
+    let short = Job { seconds: 1, ..job() };
+    assert_eq!(see(&short, &|| false).unwrap(), ["the last words\n"; 2]);
+    assert!(matches!(see(&short, &|| true), Err(XlError::Stopped)));
     host.assert_restored();
 }
 

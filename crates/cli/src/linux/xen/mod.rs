@@ -7,14 +7,14 @@ use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 
 #[cfg(feature = "xen")]
-pub(super) use run::dup;
+pub(super) use run::{dup, judging};
 
 /// What runs a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum World {
-    /// QEMU on this machine: by KVM if that carries a kernel, else its emulation
+    /// QEMU, on this machine
     Host,
-    /// Real Xen in an emulated machine: the guest is paravirtual, and waiters sleep in Xen's poll hypercall
+    /// Real Xen, in an emulated machine
     Xen,
 }
 
@@ -24,10 +24,10 @@ pub(super) struct XenArgs {
     /// What runs a guest
     #[arg(long, value_name = "WORLD", default_value = "host")]
     world: World,
-    /// pCPUs of the guest with --world xen, beside the dom0's; default: 1
+    /// pCPUs of a guest of Xen; default: 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32))]
     pcpus: Option<u32>,
-    /// Xen's scheduler with --world xen: credit, credit2, rtds or null; default: credit, as in 2008
+    /// Xen's scheduler; default: credit
     #[arg(long, value_name = "NAME")]
     scheduler: Option<String>,
 }
@@ -54,5 +54,16 @@ pub(super) fn dup(
     _: &super::measure::GuestArgs,
     _: &crate::args::Global,
 ) -> Result<crate::failure::Verdict, Failure> {
+    Err(crate::left_out::left_out("Xen's guests and its emulated host", "xen"))
+}
+
+#[cfg(not(feature = "xen"))]
+pub(super) fn judging<'a>(
+    _: &'a super::torture::TortureArgs,
+    _: &crate::args::Global,
+    _: overspin_linux::Guard<'a>,
+    _: &'a std::path::Path,
+    _: &'a dyn Fn() -> bool,
+) -> Result<(String, super::torture::Judging<'a>), Failure> {
     Err(crate::left_out::left_out("Xen's guests and its emulated host", "xen"))
 }

@@ -4,14 +4,16 @@ use super::XenArgs;
 use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::linux::measure::{Clock, GuestArgs, SizeArgs, WhichArgs};
+use crate::linux::torture::{Judging, TortureArgs};
 use crate::linux::{SourceArgs, Teller, built, failure, guarded, known};
 use crate::measure::real::run_with;
 use crate::xen_emulated;
-use overspin_linux::{STOCK, STOCK_FAIR, needs};
+use overspin_linux::{Guard, STOCK, STOCK_FAIR, needs};
 use overspin_real::preload::Locks;
 use overspin_xen::emulated::{Clock as XenClock, Machine};
-use overspin_xen::guests::{DupInXen, Guests};
+use overspin_xen::guests::{DupInXen, Guests, torture};
 use overspin_xl::SCHEDULERS;
+use std::path::Path;
 
 /// Runs of each lock, if the user does not say: a boot of Xen and of a guest takes half a minute.
 const RUNS: u32 = 3;
@@ -34,6 +36,26 @@ pub(in crate::linux) fn dup(
     let mut benchmark = DupInXen::new(guests, locks.clone(), seconds);
     let locks = Locks { names: locks.clone(), library: None };
     run_with(&mut benchmark, &locks, real, RUNS, &|_| Vec::new(), global)
+}
+
+/// Guests of Xen, in words, and their judge.
+pub(in crate::linux) fn judging<'a>(
+    args: &'a TortureArgs,
+    global: &Global,
+    guard: Guard<'a>,
+    folder: &'a Path,
+    stop: &'a dyn Fn() -> bool,
+) -> Result<(String, Judging<'a>), Failure> {
+    let size = SizeArgs { vcpus: args.vcpus, cpus: None, memory: None, clock: Clock::Host };
+    let guests = guests(&args.xen, &size, &args.source, global)?;
+    let by = format!(
+        "a paravirtual guest of Xen in QEMU's emulation, {} pCPUs, scheduler {}",
+        guests.cpus, guests.scheduler
+    );
+    let judging = move |lock: &str, kind: &str| {
+        torture(&guests, lock, kind, args.seconds, folder, guard, stop)
+    };
+    Ok((by, Box::new(judging)))
 }
 
 /// Guests of this size with the kernel, which is compiled as far as it is not up to date.
@@ -64,6 +86,7 @@ fn guests(
                 Clock::Instructions => XenClock::Instructions(SHIFT),
             },
             scheduler: scheduler.clone(),
+            watch: false,
             guest_kernel: None,
         },
         scheduler,
