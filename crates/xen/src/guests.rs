@@ -242,22 +242,30 @@ fn outcome(reports: &Reports, seconds: u32) -> Outcome {
     }
     pairs.sort_unstable();
     let median = pairs.get(pairs.len() / 2).copied().unwrap_or(0);
-    let mut outcome = Outcome { output, ..Outcome::default() }.with(&PAIRS, median as f64);
-    let figures: [(&'static Metric, fn(&Sample) -> u64); 3] =
-        [(&VCPU_TIME, |s| s.cpu_time), (&VCPU_WAIT, |s| s.ready), (&VCPU_BLOCKED, |s| s.blocked)];
-    for (metric, of) in figures {
-        let spent = |vcpu| {
-            let mut all = of_vcpu(reports, vcpu).map(of);
-            let first = all.next().unwrap_or(0);
-            all.next_back().unwrap_or(first).saturating_sub(first) as f64 / SECOND as f64
-        };
-        let spent: Vec<f64> = (0..vcpus(reports)).map(spent).collect();
-        outcome = outcome.with(metric, spent.iter().sum());
-        for (vcpu, time) in spent.into_iter().enumerate() {
-            outcome = outcome.with_part(format!("v{vcpu}"), metric, time);
-        }
-    }
-    outcome
+    let outcome = Outcome { output, ..Outcome::default() }.with(&PAIRS, median as f64);
+    let outcome = with_times(outcome, reports, &VCPU_TIME, |sample| sample.cpu_time);
+    let outcome = with_times(outcome, reports, &VCPU_WAIT, |sample| sample.ready);
+    with_times(outcome, reports, &VCPU_BLOCKED, |sample| sample.blocked)
+}
+
+/// Adds a time that Xen counts: of all vCPUs and of each of them, from the first report to the last.
+fn with_times(
+    outcome: Outcome,
+    reports: &Reports,
+    metric: &'static Metric,
+    of: impl Fn(&Sample) -> u64,
+) -> Outcome {
+    let spent = |vcpu| {
+        let mut all = of_vcpu(reports, vcpu).map(&of);
+        let first = all.next().unwrap_or(0);
+        all.next_back().unwrap_or(first).saturating_sub(first) as f64 / SECOND as f64
+    };
+    let spent: Vec<f64> = (0..vcpus(reports)).map(spent).collect();
+    let whole = outcome.with(metric, spent.iter().sum());
+    spent
+        .into_iter()
+        .enumerate()
+        .fold(whole, |outcome, (vcpu, time)| outcome.with_part(format!("v{vcpu}"), metric, time))
 }
 
 fn vcpus(reports: &Reports) -> u32 {

@@ -49,8 +49,10 @@ pub(in crate::linux) fn judging<'a>(
     let size = SizeArgs { vcpus: args.vcpus, cpus: None, memory: None, clock: Clock::Host };
     let guests = guests(&args.xen, &size, &args.source, global)?;
     let by = format!(
-        "a paravirtual guest of Xen in QEMU's emulation, {} pCPUs, scheduler {}",
-        guests.cpus, guests.scheduler
+        "a paravirtual guest of Xen in QEMU's emulation, with {} pCPU{}, under the scheduler {}",
+        guests.cpus,
+        if guests.cpus == 1 { "" } else { "s" },
+        guests.scheduler
     );
     let judging = move |lock: &str, kind: &str| {
         torture(&guests, lock, kind, args.seconds, folder, guard, stop)
