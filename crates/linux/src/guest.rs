@@ -183,18 +183,38 @@ impl Guest {
 
 /// Times of the threads of QEMU that are named for vCPUs, in their order.
 fn vcpu_times(qemu: u32) -> Vec<VcpuTime> {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let of = |thread: &VcpuThread| {
+        let [ran, waited, _] = thread.account;
+        VcpuTime { ran_s: seconds(ran), waited_s: seconds(waited) }
+    };
+    vcpu_threads(qemu).iter().map(of).collect()
+}
+
+/// A thread of QEMU that is named for a vCPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VcpuThread {
+    /// Its number.
+    pub(crate) id: u32,
+    /// Nanoseconds on a CPU, nanoseconds ready without one, and how often it began to run.
+    pub(crate) account: [u64; 3],
+}
+
+/// The threads of the vCPUs, in their order.
+pub(crate) fn vcpu_threads(qemu: u32) -> Vec<VcpuThread> {
     let mut found = Vec::new();
     let threads = fs::read_dir(format!("/proc/{qemu}/task"));
     for thread in threads.into_iter().flatten().flatten() {
         let text = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
         let name = text("comm");
-        let number = name.trim().strip_prefix("CPU ").and_then(|rest| rest.split('/').next());
-        let Some(number) = number.and_then(|number| number.parse::<u32>().ok()) else { continue };
+        let vcpu = name.trim().strip_prefix("CPU ").and_then(|rest| rest.split('/').next());
+        let id = thread.file_name().to_str().and_then(|id| id.parse().ok());
+        let Some((vcpu, id)) = vcpu.and_then(|v| v.parse::<u32>().ok()).zip(id) else { continue };
         let times = text("schedstat");
-        let mut times = times.split_whitespace().filter_map(|word| word.parse::<f64>().ok());
-        let mut seconds = || times.next().unwrap_or(0.0) / 1e9;
-        found.push((number, VcpuTime { ran_s: seconds(), waited_s: seconds() }));
+        let mut times = times.split_whitespace().map(|word| word.parse().unwrap_or(0));
+        let account = [(); 3].map(|()| times.next().unwrap_or(0));
+        found.push((vcpu, VcpuThread { id, account }));
     }
-    found.sort_by_key(|(number, _)| *number);
-    found.into_iter().map(|(_, time)| time).collect()
+    found.sort_by_key(|(vcpu, _)| *vcpu);
+    found.into_iter().map(|(_, thread)| thread).collect()
 }

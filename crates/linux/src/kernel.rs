@@ -9,15 +9,21 @@ use crate::{Guard, LinuxError};
 
 const HEADER: &str = include_str!("../kernel/overspin.h");
 const CODE: &str = include_str!("../kernel/overspin.c");
+const WORK: &str = include_str!("../kernel/overspin_work.c");
 const CONFIG: &str = include_str!("../kernel/guest.config");
 
 /// Lines that are inserted: a file, the line before it, and the line.
-const INSERTED: [(&str, &str, &str); 3] = [
+const INSERTED: [(&str, &str, &str); 4] = [
     ("arch/x86/include/asm/spinlock.h", "#include <asm/qspinlock.h>", "#include <asm/overspin.h>"),
     (
         "kernel/locking/Makefile",
         "obj-y += mutex.o semaphore.o rwsem.o percpu-rwsem.o",
         "obj-y += overspin.o overspin_locks.o",
+    ),
+    (
+        "kernel/locking/Makefile",
+        "obj-$(CONFIG_LOCK_SPIN_ON_OWNER) += osq_lock.o",
+        "obj-y += overspin_work.o",
     ),
     (
         "init/main.c",
@@ -38,6 +44,7 @@ pub fn build(tree: &Path, object: &Path, guard: Guard<'_>) -> Result<PathBuf, Li
     }
     put(&tree.join("arch/x86/include/asm/overspin.h"), HEADER.as_bytes())?;
     put(&tree.join("kernel/locking/overspin.c"), CODE.as_bytes())?;
+    put(&tree.join("kernel/locking/overspin_work.c"), WORK.as_bytes())?;
     let bytes = fs::read(object).map_err(|cause| file(object, cause))?;
     put(&tree.join("kernel/locking/overspin_locks.o_shipped"), &bytes)?;
     // Make looks for it beside every object.

@@ -10,6 +10,7 @@
 //! | [`machine`] | a machine of QEMU that boots a kernel |
 //! | [`guest`] | a machine with our first process, which does what it is asked for |
 //! | [`benchmark`] | benchmarks inside guests |
+//! | [`world`] | the world `linux`: scenarios whose guests are such kernels |
 //! | [`talk`] | what host and guest say to each other |
 //! | [`needs`] | what a machine must have |
 //! | [`torture`] | the kernel's own judge of its locks, `locktorture` |
@@ -29,6 +30,7 @@ mod program;
 pub mod source;
 pub mod talk;
 pub mod torture;
+pub mod world;
 
 pub use initramfs::Initramfs;
 pub use program::{Guard, LinuxError, alone, cache};

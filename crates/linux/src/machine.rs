@@ -61,6 +61,8 @@ pub enum Files<'a> {
     Disk(&'a Path),
     /// Those of this host, all of them.
     OfHost,
+    /// None: only its kernel works.
+    None,
 }
 
 /// What a guest with our first process has besides.
@@ -137,6 +139,7 @@ impl Machine {
                     .arg(format!("if=none,id=disk,format=raw,readonly=on,file={}", escaped(disk)))
                     .args(["-device", "virtio-blk-pci,drive=disk"]),
                 Files::OfHost => qemu.args(["-virtfs", &format!("{OF_HOST},mount_tag={HOST}")]),
+                Files::None => &mut qemu,
             };
         }
         qemu.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -8,7 +8,7 @@ use crate::program::{file, output};
 use crate::{LinuxError, kernel};
 
 /// The distribution's package with the source of the version that the changes are made for.
-const PACKAGE: &str = "linux-source-6.1";
+pub(crate) const PACKAGE: &str = "linux-source-6.1";
 /// Is written when the source is complete.
 const COMPLETE: &str = ".overspin-complete";
 

@@ -31,6 +31,12 @@ pub enum Ask {
         /// How long.
         seconds: u32,
     },
+    /// Gets threads of the kernel ready for this job: `kernel/overspin_work.c` says what it is.
+    Work(String),
+    /// They begin. The answer comes when all have ended.
+    Go,
+    /// They end now. It has no answer of its own.
+    Stop,
     /// Powers off.
     Off,
 }
@@ -59,6 +65,8 @@ pub enum Say {
     Ran(Ran),
     /// Pairs of calls in each second, of all threads together.
     Dups(Vec<u64>),
+    /// What threads of the kernel did, in the kernel's words.
+    Worked(String),
     /// It cannot do that.
     Failed(String),
 }

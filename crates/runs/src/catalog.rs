@@ -6,6 +6,7 @@
 
 use overspin_host::World;
 use overspin_hv::Hv;
+use overspin_linux::world::Linux;
 pub use overspin_locks::LockInfo;
 use overspin_locks::{LockFamily, RawLock};
 use overspin_names::Names;
@@ -136,6 +137,7 @@ impl Catalog {
             &self.threads,   // threads
             &self.processes, // processes
             &self.hv,        // hv
+            &Linux,          // linux
         ]
     }
 

@@ -150,14 +150,14 @@ impl Schedulers {
     #[must_use]
     pub fn of(world: AnyWorld) -> Self {
         match world.name() {
-            "threads" | "processes" => Self::Kernel(kernels_scheduler::here()),
+            "threads" | "processes" | "linux" => Self::Kernel(kernels_scheduler::here()),
             _ => Self::Own,
         }
     }
 }
 
 /// The worlds of this name, or those that differ in what the simulator is judged by: processes have the scheduler and the
-/// locks of threads.
+/// locks of threads, and guests with Linux run few of the cases.
 ///
 /// # Errors
 /// If there is no such world.
@@ -165,7 +165,8 @@ pub fn worlds(name: Option<&str>) -> Result<Vec<AnyWorld>, ValidateError> {
     let all: Vec<AnyWorld> =
         catalog().worlds().into_iter().filter(|world| !world.is_deterministic()).collect();
     let Some(name) = name else {
-        return Ok(all.into_iter().filter(|world| world.name() != "processes").collect());
+        let differs = |world: &AnyWorld| !["processes", "linux"].contains(&world.name());
+        return Ok(all.into_iter().filter(differs).collect());
     };
     let found: Vec<AnyWorld> = all.iter().copied().filter(|world| world.name() == name).collect();
     match found.is_empty() {

@@ -5,6 +5,7 @@ mod program;
 mod root;
 #[path = "../../src/talk.rs"]
 mod talk;
+mod work;
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -41,29 +42,38 @@ fn serve() -> Result<(), String> {
         if ask == Ask::Off {
             return Ok(());
         }
-        let said = answer(ask, &mut host).unwrap_or_else(Say::Failed);
-        host.say(&said)?;
+        if let Some(said) = answer(ask, &mut host).unwrap_or_else(|e| Some(Say::Failed(e))) {
+            host.say(&said)?;
+        }
     }
     Ok(())
 }
 
-fn answer(ask: Ask, host: &mut Host) -> Result<Say, String> {
-    match ask {
-        Ask::Root(of) => root::enter(of).map(|()| Say::Done),
+/// Does it; nothing to say: the answer comes later.
+fn answer(ask: Ask, host: &mut Host) -> Result<Option<Say>, String> {
+    Ok(Some(match ask {
+        Ask::Root(of) => root::enter(of).map(|()| Say::Done)?,
         Ask::Read(folder) => {
             root::read(&folder);
-            Ok(Say::Done)
+            Say::Done
         }
-        Ask::Run { command, folder } => program::run(&command, &folder, host).map(Say::Ran),
-        Ask::Dup { threads, seconds } => dup::run(threads, seconds).map(Say::Dups),
-        Ask::Off => Ok(Say::Done),
-    }
+        Ask::Run { command, folder } => program::run(&command, &folder, host).map(Say::Ran)?,
+        Ask::Dup { threads, seconds } => dup::run(threads, seconds).map(Say::Dups)?,
+        Ask::Work(job) => work::tell(&job).map(|()| Say::Done)?,
+        Ask::Go => return work::go(host).map(|()| None),
+        Ask::Stop => return work::tell("stop").map(|()| None),
+        Ask::Off => Say::Done,
+    }))
 }
 
 /// The host at the other end of the port.
 struct Host(File);
 
 impl Host {
+    fn clone(&self) -> Result<Self, String> {
+        self.0.try_clone().map(Self).map_err(|e| e.to_string())
+    }
+
     fn say(&mut self, said: &Say) -> Result<(), String> {
         let mut line = serde_json::to_string(said).map_err(|e| e.to_string())?;
         line.push('\n');

@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use overspin_host::{Attribution, Cancel, Ignored, Interest, Observer, Refused, Unhonoured, World};
 use overspin_locks::RawLock;
-use overspin_scenario::{Ending, Host, Outcome, Picos, Scenario};
+use overspin_scenario::{Domain, Ending, Host, Outcome, Picos, Scenario};
 use overspin_workload::{Kinds, LayoutOf, Loads};
 
 use crate::bench::warnings;
@@ -218,10 +218,13 @@ fn make(
 }
 
 /// The CPUs that stand for the pCPUs of `host`: the first ones that this process may use.
-fn cpus(host: &Host) -> Result<Vec<usize>, Refused> {
+///
+/// # Errors
+/// If there are too few.
+pub fn cpus(host: &Host) -> Result<Vec<usize>, Refused> {
     let allowed = allowed_cpus().map_err(|e| Refused::Machine {
         cause: format!("cannot tell which CPUs this process may use: {e}"),
-        remedy: "the world `threads` needs them; run it in the world `sim`".into(),
+        remedy: "a measured world needs them; run it in the world `sim`".into(),
     })?;
     let wanted = host.pcpus() as usize;
     if allowed.len() < wanted {
@@ -239,41 +242,46 @@ fn cpus(host: &Host) -> Result<Vec<usize>, Refused> {
     Ok(allowed.into_iter().take(wanted).collect())
 }
 
+/// Where the thread of a vCPU runs, and how it is weighed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The CPUs of this machine that it may use.
+    pub cpus: Vec<usize>,
+    /// Its nice value.
+    pub nice: i32,
+}
+
+/// The places of a domain's vCPUs, if `cpus` stand for the pCPUs of its scenario.
+#[must_use]
+pub fn places(scenario: &Scenario, domain: &Domain, cpus: &[usize]) -> Vec<Place> {
+    let host = &scenario.host;
+    let in_other_pools: Vec<u32> = host.pools.iter().flat_map(|p| p.cpus.clone()).collect();
+    let pool = match domain.pool.checked_sub(1).and_then(|i| host.pools.get(i as usize)) {
+        Some(pool) => pool.cpus.clone(),
+        None => (0..host.pcpus()).filter(|p| !in_other_pools.contains(p)).collect(),
+    };
+    let weight = |d: &Domain, v: u32| d.weights.get(v as usize).copied().unwrap_or(d.weight);
+    let all = scenario.domains.iter().flat_map(|d| (0..d.vcpus).map(move |v| weight(d, v)));
+    let heaviest = all.max().unwrap_or(1);
+    let of_vcpu = |v: u32| {
+        let wanted = domain.affinity.get(v as usize).filter(|list| !list.is_empty());
+        let both = pool.iter().filter(|p| wanted.is_none_or(|list| list.contains(p)));
+        let cpus = both.filter_map(|p| cpus.get(*p as usize)).copied().collect();
+        Place { cpus, nice: kernel::nice(weight(domain, v), heaviest) }
+    };
+    (0..domain.vcpus).map(of_vcpu).collect()
+}
+
 impl ThreadsWorld {
     fn domains(&self, scenario: &Scenario, loads: &[Loads], cpus: &[usize]) -> Vec<DomainRun> {
-        let host = &scenario.host;
-        let in_other_pools: Vec<u32> = host.pools.iter().flat_map(|p| p.cpus.clone()).collect();
-        let pool = |number: u32| -> Vec<u32> {
-            match number.checked_sub(1).and_then(|i| host.pools.get(i as usize)) {
-                Some(pool) => pool.cpus.clone(),
-                None => (0..host.pcpus()).filter(|p| !in_other_pools.contains(p)).collect(),
-            }
-        };
-        let weight = |d: &overspin_scenario::Domain, v: u32| {
-            d.weights.get(v as usize).copied().unwrap_or(d.weight)
-        };
-        let all = scenario.domains.iter().flat_map(|d| (0..d.vcpus).map(move |v| weight(d, v)));
-        let heaviest = all.max().unwrap_or(1);
-        let one = |(domain, loads): (&overspin_scenario::Domain, &Loads)| {
-            let pool = pool(domain.pool);
-            let of_vcpu = |v: u32| {
-                let wanted = domain.affinity.get(v as usize).filter(|list| !list.is_empty());
-                let both: Vec<u32> = match wanted {
-                    Some(list) => pool.iter().filter(|p| list.contains(p)).copied().collect(),
-                    None => pool.clone(),
-                };
-                both.iter().filter_map(|p| cpus.get(*p as usize)).copied().collect()
-            };
+        let one = |(domain, loads): (&Domain, &Loads)| {
             let lock_names = loads.lock_names();
             let words = loads.layout(LayoutOf::types::<AtomicUsize, AtomicUsize>());
             let words = words.map_or(0, |layout| layout.words.len());
             DomainRun {
                 name: domain.name.clone(),
                 vcpus: domain.vcpus,
-                cpus: (0..domain.vcpus).map(of_vcpu).collect(),
-                nice: (0..domain.vcpus)
-                    .map(|v| kernel::nice(weight(domain, v), heaviest))
-                    .collect(),
+                places: places(scenario, domain, cpus),
                 // `supports` has said why if there is none.
                 quota: Some(domain.cap).filter(|cap| *cap > 0).and_then(|cap| Quota::new(cap).ok()),
                 // `supports::check` has found the lock.

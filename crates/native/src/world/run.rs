@@ -11,6 +11,7 @@ use overspin_host::Curve;
 use overspin_scenario::Picos;
 use overspin_workload::Program;
 
+use super::Place;
 use super::burn::Burn;
 use super::kernel::{Account, set_nice};
 use super::locks::Bank;
@@ -30,10 +31,8 @@ pub(super) struct DomainRun {
     pub name: String,
     /// vCPUs.
     pub vcpus: u32,
-    /// For each vCPU, the CPUs of this machine that it may use.
-    pub cpus: Vec<Vec<usize>>,
-    /// For each vCPU, the nice value of its threads.
-    pub nice: Vec<i32>,
+    /// Where the threads of each vCPU run.
+    pub places: Vec<Place>,
     /// Its cap.
     pub quota: Option<Quota>,
     pub bank: Arc<dyn Bank>,
@@ -93,7 +92,7 @@ impl Task {
     /// Puts the calling thread where the task belongs.
     pub(super) fn place(&self, run: &Run) {
         let domain = &run.domains[self.domain];
-        let of_vcpu = |v: u32| domain.cpus.get(v as usize).map_or(&[][..], Vec::as_slice);
+        let of_vcpu = |v: u32| domain.places.get(v as usize).map_or(&[][..], |p| &p.cpus);
         let cpus: Vec<usize> = match &*self.vcpus {
             [] => of_vcpu(self.vcpu).to_vec(),
             several => several.iter().flat_map(|v| of_vcpu(*v)).copied().collect(),
@@ -101,7 +100,7 @@ impl Task {
         if let Err(e) = pin(&cpus) {
             run.fail(format!("cannot keep a thread to CPUs {cpus:?}: {e}"));
         }
-        let nice = domain.nice.get(self.vcpu as usize).copied().unwrap_or_default();
+        let nice = domain.places.get(self.vcpu as usize).map_or(0, |place| place.nice);
         if nice != 0
             && let Err(e) = set_nice(nice)
         {

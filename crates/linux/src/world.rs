@@ -1,0 +1,834 @@
+//! The world `linux`: scenarios whose guests are real Linux kernels, with the scenario's lock as their spinlock.
+//!
+//! Each domain is a machine of QEMU. Threads of its kernel do the sections of the workload `lock-loop`
+//! (`kernel/overspin_work.c`); the kernel of this machine schedules the vCPUs. `docs/linux.md` says what it can do.
+//!
+//! ```text
+//!   this process                               each guest
+//!   boots all of them                          Ready
+//!   Work(job)                                  makes the threads, Done
+//!   all are ready: Go                          the threads begin
+//!   takes the accounts of the vCPUs' threads
+//!   after the warm-up, and at the limit        Worked: all threads have ended
+//! ```
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use overspin_histogram::Histogram;
+use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World};
+use overspin_native::world::{Place, cpus, places};
+use overspin_real::scratch::Scratch;
+use overspin_scenario::{
+    Domain, DomainOutcome, Ending, LockOutcome, Measurement, Outcome, Picos, Scenario, Stopped,
+    TaskOutcome, VcpuOutcome,
+};
+use overspin_workload::{Kinds, Loads, LockLoop, Mode};
+
+use crate::guest::{Guest, NoAnswer, vcpu_threads};
+use crate::machine::{Accelerator, Files, Machine, accelerator};
+use crate::program::output;
+use crate::talk::{Ask, Say};
+use crate::{LOCKS, LinuxError, alone, cache, init, needs, source};
+
+/// The name of the world.
+const NAME: &str = "linux";
+/// CPUs that the kernel is compiled for.
+const MOST_VCPUS: u32 = 64;
+/// Threads times locks: each pair has a histogram, 18 KB.
+const MOST_PAIRS: u64 = 4096;
+/// Memory of a guest, in MiB.
+const MEMORY: u32 = 256;
+/// How often to look whether to stop.
+const LOOK: Duration = Duration::from_millis(10);
+/// Time to make the threads of a job, and for the last of them to come to its end: each waiter may need a turn.
+const READY: Duration = Duration::from_secs(120);
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Linux;
+
+/// What the threads of a guest's kernel do.
+#[derive(Clone, Debug)]
+struct Job {
+    work: LockLoop,
+    /// The names of its tasks and of its locks.
+    tasks: Vec<String>,
+    locks: Vec<String>,
+    /// vCPUs that the tasks may use.
+    vcpus: u64,
+}
+
+fn jobs(scenario: &Scenario) -> Result<Vec<Job>, Refused> {
+    if scenario.domains.is_empty() {
+        return Err(Refused::Invalid("there is no domain".into()));
+    }
+    scenario.domains.iter().map(job).collect()
+}
+
+fn job(domain: &Domain) -> Result<Job, Refused> {
+    let bad = |what: String| Err(Refused::Invalid(format!("domain `{}`: {what}", domain.name)));
+    if !LOCKS.contains(&domain.lock.as_str()) {
+        return bad(format!(
+            "`{}` is no lock of a kernel's word of 4 bytes; those are: {}",
+            domain.lock,
+            LOCKS.join(", ")
+        ));
+    }
+    if domain.vcpus > MOST_VCPUS {
+        let vcpus = domain.vcpus;
+        return bad(format!("a guest of `{NAME}` has up to {MOST_VCPUS} vCPUs, and not {vcpus}"));
+    }
+    let loads = match Loads::of(domain, &Kinds::builtin()) {
+        Ok(loads) => loads,
+        Err(fault) => return bad(fault.to_string()),
+    };
+    let of_kind = |workload: &overspin_scenario::Workload| workload.get::<LockLoop>();
+    let [(workload, Some(work))] =
+        &domain.workload.0.iter().map(|w| (w, of_kind(w))).collect::<Vec<_>>()[..]
+    else {
+        let kinds: Vec<&str> = domain.workload.0.iter().map(|w| w.kind.as_str()).collect();
+        let kinds = kinds.join(", ");
+        return bad(format!(
+            "threads of a kernel do one workload of the kind `lock-loop`, and not these: {kinds}; run it in the \
+             world `sim`"
+        ));
+    };
+    if work.mode == Mode::User {
+        return bad("with `mode = \"user\"` the lock is a program's, and here it is the kernel's: write `mode = \
+                    \"kernel\"`, or run it in the world `threads`"
+            .into());
+    }
+    let tasks: Vec<String> =
+        loads.start(domain.vcpus).into_iter().map(|first| first.start.name).collect();
+    let pairs = tasks.len() as u64 * u64::from(work.locks);
+    if pairs > MOST_PAIRS {
+        return bad(format!(
+            "{} threads with {} locks are too many for a guest of `{NAME}`: threads times locks is up to {MOST_PAIRS}",
+            tasks.len(),
+            work.locks
+        ));
+    }
+    let all = u64::MAX >> (u64::BITS - domain.vcpus);
+    let vcpus = match workload.vcpus.iter().fold(0, |mask, vcpu| mask | 1 << vcpu) {
+        0 => all,
+        some => some,
+    };
+    Ok(Job { work: work.clone(), tasks, locks: loads.lock_names(), vcpus })
+}
+
+impl Job {
+    fn is_endless(&self) -> bool {
+        self.work.count == 0
+    }
+
+    /// The line that the kernel reads.
+    fn line(&self, scenario: &Scenario, warmup: Picos, seed: u64) -> String {
+        let LockLoop { section, outside, idle, .. } = self.work;
+        let ns = |time: Picos| time.0.div_ceil(1_000);
+        let LockLoop { locks, fixed, idle_every, irqs_off, count, .. } = self.work;
+        let mut line = format!("job {} {:x} {locks}", self.tasks.len(), self.vcpus);
+        let numbers = [
+            ns(section),
+            ns(outside),
+            fixed.into(),
+            ns(idle),
+            idle_every,
+            irqs_off.into(),
+            count,
+            ns(scenario.host.stagger),
+            ns(warmup),
+            ns(scenario.limit),
+            seed,
+        ];
+        // Writing to a String cannot fail.
+        numbers.iter().for_each(|number| _ = write!(line, " {number}"));
+        line
+    }
+}
+
+/// The keys that have no effect here.
+const IGNORED: [Ignored; 13] = [
+    Ignored::always("host.scheduler", "the kernel of this machine schedules"),
+    Ignored::MACHINE,
+    Ignored::THREADS,
+    Ignored::NOISE,
+    Ignored::GOVERNOR,
+    Ignored::new(
+        "host.pause_loop_exiting and host.directed_yield",
+        |s| s.host.pause_loop_exiting.is_some() || s.host.directed_yield,
+        "KVM and the processor decide",
+    ),
+    Ignored::halt_polling("KVM decides"),
+    Ignored::new(
+        "host.preemption_notification",
+        |s| s.host.preemption_notification.is_some(),
+        "neither KVM nor QEMU asks",
+    ),
+    Ignored::new("event", |s| !s.events.is_empty(), "nobody administers these guests"),
+    Ignored::new(
+        "domain.params",
+        |s| s.domains.iter().any(|d| !d.params.is_empty()),
+        "they are another scheduler's",
+    ),
+    Ignored::new("domain.cap", |s| s.domains.iter().any(|d| d.cap > 0), "QEMU has no quota here"),
+    Ignored::new(
+        "domain.nopvspin",
+        |s| s.domains.iter().any(|d| d.nopvspin),
+        "waiters of these kernels sleep",
+    ),
+    Ignored::always("domain.kernel", "the guest has a kernel of its own, Linux 6.1"),
+];
+
+impl World for Linux {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
+        jobs(scenario)?;
+        Ok(Ignored::of(&IGNORED, scenario))
+    }
+
+    fn run(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        _observer: &mut dyn Observer,
+        cancel: &dyn Cancel,
+    ) -> Result<Outcome, Refused> {
+        let jobs = jobs(scenario)?;
+        let cpus = cpus(&scenario.host)?;
+        let endless = jobs.iter().all(Job::is_endless);
+        let mut run = Run {
+            scenario,
+            seed,
+            warmup: scenario.warmup(endless),
+            guests: jobs.into_iter().map(RunGuest::new).collect(),
+            begun: None,
+            stopped: None,
+        };
+        let mut doubts = Vec::new();
+        if scenario.limit > Picos::ZERO {
+            let made = Made::here(scenario.domains.len())?;
+            doubts.extend(made.why_emulated.as_ref().map(|why| {
+                format!("QEMU emulates the guests, in which a lock costs many times what it costs here ({why})")
+            }));
+            run.make(&made, &cpus, cancel)?;
+        }
+        Ok(run.outcome(&cpus, doubts))
+    }
+}
+
+/// What all guests of a run share.
+struct Made {
+    kernel: PathBuf,
+    init: PathBuf,
+    accelerator: Accelerator,
+    why_emulated: Option<String>,
+    scratch: Scratch,
+    /// Whether the run is to end.
+    stop: AtomicBool,
+}
+
+impl Made {
+    fn here(guests: usize) -> Result<Self, Refused> {
+        let cache = cache().map_err(|e| refused(&e))?;
+        let kernel = cache.join(source::PACKAGE).join("vmlinux");
+        if !kernel.exists() {
+            return Err(Refused::Machine {
+                cause: format!("there is no kernel with our locks: {}", kernel.display()),
+                remedy: "compile it once, in five to ten minutes: overspin linux build".into(),
+            });
+        }
+        needs::programs(&[needs::TO_RUN[0], needs::FOR_DISKS[2]]).map_err(|e| refused(&e))?;
+        needs::memory(MEMORY.saturating_mul(guests as u32)).map_err(|e| refused(&e))?;
+        let failed = |f: overspin_real::Failed| Refused::Machine {
+            cause: f.to_string(),
+            remedy: f.remedy().to_owned(),
+        };
+        let scratch = Scratch::new(None).map_err(failed)?;
+        let guard = |command: &mut Command| scratch.guard(command).map_err(|e| e.to_string());
+        // Another command may make the same files.
+        let _alone = alone(&cache).map_err(|e| refused(&e))?;
+        let init = init::compile(&cache.join("init")).map_err(|e| refused(&e))?;
+        let found = accelerator(&kernel, &cache, &guard).map_err(|e| refused(&e))?;
+        let (accelerator, why_emulated) = found;
+        let stop = AtomicBool::new(false);
+        Ok(Self { kernel, init, accelerator, why_emulated, scratch, stop })
+    }
+
+    fn stops(&self) -> bool {
+        // Relaxed: the flag stands alone.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Boots a guest and gets its threads ready.
+    fn guest(
+        &self,
+        number: usize,
+        domain: &Domain,
+        job: &str,
+        places: &[Place],
+    ) -> Result<Guest, NoAnswer> {
+        let folder = self.scratch.path().join(number.to_string());
+        std::fs::create_dir_all(&folder).map_err(|cause| crate::program::file(&folder, cause))?;
+        let machine = Machine::new(self.kernel.clone(), domain.vcpus, MEMORY, self.accelerator);
+        let mut machine = machine.with_lock(&domain.lock);
+        if let Some(budget) = domain.spin_budget {
+            machine.parameters += &format!(" overspin_budget={budget}");
+        }
+        machine.cpus = Some(list(places.iter().flat_map(|place| &place.cpus)));
+        let guard = |command: &mut Command| self.scratch.guard(command).map_err(|e| e.to_string());
+        let stop = || self.stops();
+        let mut guest = Guest::boot(&machine, &self.init, Files::None, &folder, &guard, &stop)?;
+        for (thread, place) in vcpu_threads(guest.id()).iter().zip(places) {
+            let id = thread.id.to_string();
+            output(Command::new("taskset").args(["-cp", &list(&place.cpus), &id]))?;
+            if place.nice != 0 {
+                output(Command::new("renice").args(["-n", &place.nice.to_string(), "-p", &id]))?;
+            }
+        }
+        guest.ask(&Ask::Work(job.to_owned()), READY, &mut |_| {}, &stop)?;
+        Ok(guest)
+    }
+
+    /// Lets the threads of a guest work to their end, or until the run is to end.
+    fn work(&self, guest: &mut Guest, limit: Picos) -> Result<Report, NoAnswer> {
+        let limit = Duration::from_nanos(limit.0 / 1_000) + READY;
+        let mut hear = |_: &str| {};
+        let said = match guest.ask(&Ask::Go, limit, &mut hear, &|| self.stops()) {
+            Err(NoAnswer::Stopped) => guest.ask(&Ask::Stop, READY, &mut hear, &|| false),
+            said => said,
+        };
+        let text = match said? {
+            Say::Worked(text) => text,
+            other => format!("{other:?}"),
+        };
+        let strange = || LinuxError::Guest(format!("it says what is no result: {text}"));
+        Report::parse(&text).ok_or_else(strange).map_err(NoAnswer::Error)
+    }
+
+    /// A guest from its boot to its end.
+    fn live(
+        &self,
+        boot: impl FnOnce() -> Result<Guest, NoAnswer>,
+        limit: Picos,
+        tell: &dyn Fn(News),
+        go: &Receiver<()>,
+    ) {
+        let over = |result: Result<Report, NoAnswer>| match result {
+            Ok(report) => tell(News::Over(Some(report))),
+            Err(NoAnswer::Stopped) => tell(News::Over(None)),
+            Err(no) => tell(News::Failed(no_answer(&no))),
+        };
+        let mut guest = match boot() {
+            Ok(guest) => guest,
+            Err(no) => return over(Err(no)),
+        };
+        tell(News::Ready(guest.id()));
+        let result = match go.recv() {
+            Ok(()) => self.work(&mut guest, limit),
+            Err(_) => Err(NoAnswer::Stopped),
+        };
+        over(result);
+        // Until its accounts were taken.
+        let _ = go.recv();
+        let qemu = guest.id();
+        drop(guest);
+        // Its number may soon be that of another process, which the guardian must not end.
+        self.scratch.ended(qemu);
+    }
+}
+
+/// What happened to a guest.
+enum News {
+    /// Its threads wait for their begin; the number of its process.
+    Ready(u32),
+    /// They have ended; nothing if they never began.
+    Over(Option<Report>),
+    /// It cannot do what is asked for.
+    Failed(Refused),
+}
+
+/// A guest of a run.
+#[derive(Debug)]
+struct RunGuest {
+    job: Job,
+    qemu: Option<u32>,
+    is_over: bool,
+    report: Option<Report>,
+    /// The accounts of its vCPUs at the end of the warm-up, and at the end.
+    before: Vec<[u64; 3]>,
+    after: Vec<[u64; 3]>,
+}
+
+impl RunGuest {
+    fn new(job: Job) -> Self {
+        let (before, after) = (Vec::new(), Vec::new());
+        Self { job, qemu: None, is_over: false, report: None, before, after }
+    }
+
+    fn accounts(&self) -> Vec<[u64; 3]> {
+        let threads = self.qemu.map(vcpu_threads).unwrap_or_default();
+        threads.into_iter().map(|thread| thread.account).collect()
+    }
+}
+
+/// A run.
+#[derive(Debug)]
+struct Run<'a> {
+    scenario: &'a Scenario,
+    seed: u64,
+    warmup: Picos,
+    guests: Vec<RunGuest>,
+    begun: Option<Instant>,
+    stopped: Option<Stopped>,
+}
+
+impl Run<'_> {
+    /// Boots the guests, lets them work, and ends them.
+    fn make(&mut self, made: &Made, cpus: &[usize], cancel: &dyn Cancel) -> Result<(), Refused> {
+        let (to, news) = channel();
+        let scenario = self.scenario;
+        thread::scope(|scope| {
+            let mut gos = Vec::new();
+            for (number, domain) in scenario.domains.iter().enumerate() {
+                let (go, wait) = channel();
+                gos.push(go);
+                let to = to.clone();
+                let seed = self.seed.wrapping_add((number as u64) << 32);
+                let line = self.guests[number].job.line(scenario, self.warmup, seed);
+                let places = places(scenario, domain, cpus);
+                scope.spawn(move || {
+                    let boot = || made.guest(number, domain, &line, &places);
+                    // Nobody hears it after an error elsewhere.
+                    let tell = |news| _ = to.send((number, news));
+                    made.live(boot, scenario.limit, &tell, &wait);
+                });
+            }
+            drop(to);
+            let result = self.conduct(made, &news, &mut gos, cancel);
+            if result.is_err() {
+                made.stop.store(true, Ordering::Relaxed);
+            }
+            result
+        })
+    }
+
+    /// Follows the guests to their end.
+    fn conduct(
+        &mut self,
+        made: &Made,
+        news: &Receiver<(usize, News)>,
+        gos: &mut Vec<Sender<()>>,
+        cancel: &dyn Cancel,
+    ) -> Result<(), Refused> {
+        let Scenario { limit, to_the_limit, .. } = *self.scenario;
+        let (mut warm, mut ended) = (false, false);
+        while self.guests.iter().any(|guest| !guest.is_over) {
+            match news.recv_timeout(self.look(warm)) {
+                Ok((number, News::Ready(qemu))) => self.guests[number].qemu = Some(qemu),
+                Ok((number, News::Over(report))) => {
+                    (self.guests[number].is_over, self.guests[number].report) = (true, report);
+                }
+                Ok((_, News::Failed(refused))) => return Err(refused),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            if self.begun.is_none() && self.guests.iter().all(|guest| guest.qemu.is_some()) {
+                // A guest that is gone tells it by itself.
+                gos.iter().for_each(|go| _ = go.send(()));
+                self.begun = Some(Instant::now());
+            }
+            let now = self.now();
+            if self.begun.is_some() && !warm && now >= self.warmup {
+                self.guests.iter_mut().for_each(|guest| guest.before = guest.accounts());
+                warm = true;
+            }
+            if warm && !ended && (now >= limit || self.guests.iter().all(|guest| guest.is_over)) {
+                self.guests.iter_mut().for_each(|guest| guest.after = guest.accounts());
+                ended = true;
+            }
+            if self.stopped.is_none() {
+                self.stopped = cancel.asked(now);
+            }
+            if self.stopped.is_some() || self.has_finished() && !to_the_limit {
+                made.stop.store(true, Ordering::Relaxed);
+                if self.begun.is_none() {
+                    gos.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Time since the begin.
+    fn now(&self) -> Picos {
+        let elapsed = self.begun.map_or(Duration::ZERO, |begun| begun.elapsed());
+        Picos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX).saturating_mul(1_000))
+    }
+
+    /// How long to wait for news.
+    fn look(&self, warm: bool) -> Duration {
+        let next = if warm { self.scenario.limit } else { self.warmup };
+        let left = Duration::from_nanos(next.saturating_sub(self.now()).0 / 1_000);
+        if self.begun.is_none() || left.is_zero() { LOOK } else { left.min(LOOK) }
+    }
+
+    /// Whether all work that has an end is done; endless work beside it goes on for nothing.
+    fn has_finished(&self) -> bool {
+        let mut finite = self.guests.iter().filter(|guest| !guest.job.is_endless()).peekable();
+        let is_done = |guest: &RunGuest| guest.report.as_ref().is_some_and(Report::has_finished);
+        finite.peek().is_some() && finite.all(is_done)
+    }
+
+    fn outcome(self, cpus: &[usize], doubts: Vec<String>) -> Outcome {
+        let end = || {
+            let ends = self.guests.iter().filter_map(|guest| guest.report.as_ref());
+            ends.map(Report::end).max().unwrap_or(Picos::ZERO)
+        };
+        let limit = self.scenario.limit;
+        let (ending, elapsed) = match self.stopped {
+            Some(by) => (Ending::Stopped { by }, end().min(limit)),
+            None if self.has_finished() && !self.scenario.to_the_limit => {
+                let finite = self.guests.iter().filter(|guest| !guest.job.is_endless());
+                let ends = finite.filter_map(|guest| guest.report.as_ref()).map(Report::end);
+                (Ending::Finished, ends.max().unwrap_or(Picos::ZERO))
+            }
+            None => (Ending::Limit, limit),
+        };
+        let warmup = self.warmup.min(elapsed);
+        let step = limit / Report::SLOTS;
+        let steps = elapsed.0.checked_div(step.0).unwrap_or(0) as usize;
+        let first = self.guests.iter().find_map(|guest| guest.report.as_ref());
+        let domain = |(domain, guest): (&Domain, RunGuest)| {
+            let vcpus = (0..domain.vcpus as usize).map(|v| vcpu(&guest, v, elapsed - warmup));
+            let outcome = DomainOutcome {
+                name: domain.name.clone(),
+                vcpus: vcpus.collect(),
+                ..DomainOutcome::default()
+            };
+            match guest.report {
+                Some(report) => report.of_domain(&guest.job, steps, outcome),
+                None => outcome,
+            }
+        };
+        let measurement = Measurement {
+            world: NAME.into(),
+            cpus: cpus.iter().map(|cpu| *cpu as u32).collect(),
+            steps_per_us: first.map_or(0.0, Report::steps_per_us),
+            missing: [
+                "time of spinning apart from other waiting",
+                "causes of waits, time on each pCPU, preempted holders, migrations",
+                "sleeps and kicks of waiters",
+                "CPU time of single tasks",
+            ]
+            .map(str::to_owned)
+            .into(),
+            doubts,
+            ..Measurement::default()
+        };
+        Outcome {
+            seed: self.seed,
+            ending,
+            elapsed,
+            warmup,
+            progress_step: step,
+            events: 0,
+            run_ahead: 0,
+            trace_hash: 0,
+            pcpus: Vec::new(),
+            domains: self.scenario.domains.iter().zip(self.guests).map(domain).collect(),
+            changes: Vec::new(),
+            worst_waits: Vec::new(),
+            noise: None,
+            measurement: Some(measurement),
+        }
+    }
+}
+
+/// What the thread of a vCPU did in the time that counts.
+fn vcpu(guest: &RunGuest, vcpu: usize, counted: Picos) -> VcpuOutcome {
+    let Some((before, after)) = guest.before.get(vcpu).zip(guest.after.get(vcpu)) else {
+        return VcpuOutcome::default();
+    };
+    let since = |i: usize| after[i].saturating_sub(before[i]);
+    let running = Picos(since(0).saturating_mul(1_000)).min(counted);
+    let runnable = Picos(since(1).saturating_mul(1_000)).min(counted - running);
+    let blocked = counted - running - runnable;
+    VcpuOutcome { running, runnable, blocked, dispatches: since(2), ..VcpuOutcome::default() }
+}
+
+/// What the kernel tells of its threads, in ticks of its counter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Report {
+    khz: u64,
+    /// Steps in 2^20 ticks.
+    rate: u64,
+    /// When the last thread ended, or the limit.
+    end: u64,
+    /// Items of each task, and when it had done all of them; 0 if it had not.
+    tasks: Vec<(u64, u64)>,
+    locks: Vec<Seen>,
+    /// Items in each part of the limit.
+    progress: Vec<u64>,
+}
+
+/// What was seen at a lock.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Seen {
+    acquisitions: u64,
+    contended: u64,
+    wait_total: u64,
+    wait_max: u64,
+    hold_total: u64,
+    hold_max: u64,
+    /// Waits of those that had to.
+    waits: Histogram,
+}
+
+impl Report {
+    /// Parts of the limit in which items are counted.
+    const SLOTS: u64 = 64;
+
+    /// Reads what `kernel/overspin_work.c` writes.
+    fn parse(text: &str) -> Option<Self> {
+        let mut report = Self::default();
+        for line in text.lines() {
+            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let numbers = || rest.split(' ').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
+            match word {
+                "clock" => [report.khz, report.rate, report.end] = numbers()?.try_into().ok()?,
+                "task" => {
+                    let [items, ended] = numbers()?.try_into().ok()?;
+                    report.tasks.push((items, ended));
+                }
+                "lock" => {
+                    let [acquisitions, contended, wait_total, wait_max, hold_total, hold_max] =
+                        numbers()?.try_into().ok()?;
+                    let waits = Histogram::default();
+                    report.locks.push(Seen {
+                        acquisitions,
+                        contended,
+                        wait_total,
+                        wait_max,
+                        hold_total,
+                        hold_max,
+                        waits,
+                    });
+                }
+                "waits" => {
+                    let pair = |word: &str| {
+                        let (bucket, count) = word.split_once(':')?;
+                        Some((bucket.parse().ok()?, count.parse().ok()?))
+                    };
+                    let pairs = rest.split_whitespace().map(pair).collect::<Option<Vec<_>>>()?;
+                    report.locks.last_mut()?.waits.add(pairs);
+                }
+                "progress" => report.progress = numbers()?,
+                _ => return None,
+            }
+        }
+        (report.khz > 0).then_some(report)
+    }
+
+    fn time(&self, ticks: u64) -> Picos {
+        let picos = u128::from(ticks) * 1_000_000_000 / u128::from(self.khz.max(1));
+        Picos(u64::try_from(picos).unwrap_or(u64::MAX))
+    }
+
+    fn end(&self) -> Picos {
+        self.time(self.end)
+    }
+
+    fn steps_per_us(&self) -> f64 {
+        self.rate as f64 / f64::from(1 << 20) * self.khz as f64 / 1e3
+    }
+
+    fn has_finished(&self) -> bool {
+        self.tasks.iter().all(|(_, ended)| *ended > 0)
+    }
+
+    /// Completes the outcome of a domain with `steps` values of its curve.
+    fn of_domain(&self, job: &Job, steps: usize, outcome: DomainOutcome) -> DomainOutcome {
+        let ended = |ticks: u64| (ticks > 0).then(|| self.time(ticks));
+        let task = |(name, (items, at)): (&String, &(u64, u64))| TaskOutcome {
+            name: name.clone(),
+            items: *items,
+            ended: ended(*at),
+            ..TaskOutcome::default()
+        };
+        let progress = self.progress.iter().scan(0, |sum, items| {
+            *sum += items;
+            Some(*sum)
+        });
+        DomainOutcome {
+            finished: self.has_finished().then(|| self.end()),
+            tasks: job.tasks.iter().zip(&self.tasks).map(task).collect(),
+            locks: job.locks.iter().zip(&self.locks).map(|(n, seen)| self.lock(n, seen)).collect(),
+            progress: progress.take(steps).collect(),
+            ..outcome
+        }
+    }
+
+    fn lock(&self, name: &str, seen: &Seen) -> LockOutcome {
+        let quantile =
+            |one_in| self.time(seen.waits.of_all_but(one_in, seen.acquisitions).min(seen.wait_max));
+        LockOutcome {
+            name: name.to_owned(),
+            acquisitions: seen.acquisitions,
+            contended: seen.contended,
+            wait_total: self.time(seen.wait_total),
+            wait_max: self.time(seen.wait_max),
+            wait_p50: quantile(2),
+            wait_p99: quantile(100),
+            wait_p999: quantile(1000),
+            hold_total: self.time(seen.hold_total),
+            hold_max: self.time(seen.hold_max),
+            ..LockOutcome::default()
+        }
+    }
+}
+
+/// CPUs as `taskset -c` reads them.
+fn list<'a>(cpus: impl IntoIterator<Item = &'a usize>) -> String {
+    let mut all: Vec<usize> = cpus.into_iter().copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn refused(error: &LinuxError) -> Refused {
+    Refused::Machine { cause: error.to_string(), remedy: error.remedy() }
+}
+
+fn no_answer(no: &NoAnswer) -> Refused {
+    match no {
+        NoAnswer::Error(error) => refused(error),
+        NoAnswer::TooLong | NoAnswer::Stopped => Refused::Machine {
+            cause: "a guest gives no answer".into(),
+            remedy: "run it again, with less beside".into(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use overspin_scenario::{Host, SEC, US, Workload};
+    use overspin_workload::BurnWait;
+
+    fn scenario(lock: &str, vcpus: u32, workload: impl Into<Workload>) -> Scenario {
+        let domain = Domain::new("d", vcpus, lock, workload.into());
+        Scenario::new("s", Host::default(), vec![domain], SEC)
+    }
+
+    fn refusal(scenario: &Scenario) -> String {
+        Linux.supports(scenario).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_a_kernel_cannot_do_is_refused_with_what_it_can() {
+        let work = LockLoop { irqs_off: true, ..LockLoop::default() };
+        assert!(Linux.supports(&scenario("ticket", 4, work.clone())).is_ok());
+        let user = LockLoop { mode: Mode::User, irqs_off: false, ..work.clone() };
+        let many = LockLoop { threads: 4097, ..work.clone() };
+        for (scenario, words) in [
+            (scenario("mcs", 4, work.clone()), &["domain `d`", "`mcs`", "ticket", "xen-pv"][..]),
+            (scenario("ticket", 65, work.clone()), &["up to 64 vCPUs", "65"]),
+            (scenario("ticket", 4, BurnWait::default()), &["burn-wait", "`lock-loop`", "`sim`"]),
+            (scenario("ticket", 4, user), &["write `mode = \"kernel\"`", "`threads`"]),
+            (scenario("ticket", 4, many), &["4097 threads with 1 locks", "up to 4096"]),
+        ] {
+            let refusal = refusal(&scenario);
+            words.iter().for_each(|word| assert!(refusal.contains(word), "{refusal}"));
+        }
+        let mut two = scenario("ticket", 4, work.clone());
+        two.domains[0].workload.0.push(work.into());
+        assert!(refusal(&two).contains("one workload"), "{}", refusal(&two));
+        two.domains.clear();
+        assert!(refusal(&two).contains("no domain"));
+    }
+
+    #[test]
+    fn what_has_no_effect_is_named() {
+        let mut scenario = scenario("xen-pv", 2, LockLoop::default());
+        scenario.host = scenario.host.undisturbed();
+        scenario.domains[0].cap = 50;
+        scenario.domains[0].weight = 512;
+        let ignored = Linux.supports(&scenario).unwrap();
+        let keys: Vec<&str> = ignored.iter().map(|key| key.key.as_str()).collect();
+        let always = ["host.scheduler", "host.machine and host.costs"];
+        assert_eq!(keys, [&always[..], &["domain.cap", "domain.kernel"]].concat());
+    }
+
+    #[test]
+    fn a_job_is_a_line_of_numbers() {
+        let work = LockLoop {
+            threads: 3,
+            locks: 2,
+            section: US,
+            outside: US * 3,
+            fixed: true,
+            idle: US * 5,
+            idle_every: 7,
+            irqs_off: true,
+            count: 11,
+            ..LockLoop::default()
+        };
+        let mut scenario = scenario("ticket", 6, work.clone());
+        scenario.host.stagger = US * 13;
+        let line = |s: &Scenario| job(&s.domains[0]).unwrap().line(s, US * 17, 19);
+        let rest = "2 1000 3000 1 5000 7 1 11 13000 17000 1000000000 19";
+        // Six vCPUs, of which all may be used.
+        assert_eq!(line(&scenario), format!("job 3 3f {rest}"));
+        scenario.domains[0].workload.0[0].vcpus = vec![4, 1];
+        assert_eq!(line(&scenario), format!("job 3 12 {rest}"));
+        scenario.domains[0].vcpus = 64;
+        scenario.domains[0].workload.0[0].vcpus.clear();
+        assert_eq!(line(&scenario), format!("job 3 ffffffffffffffff {rest}"));
+    }
+
+    /// 2 GHz: two ticks are a nanosecond.
+    const REPORT: &str = "clock 2000000 524288 2000000\ntask 5 0\ntask 7 1500000\n\
+                          lock 12 3 600 400 2400 300\nwaits 80:1 100:1 328:1\nprogress 1 2 3\n";
+
+    #[test]
+    fn a_report_is_times_and_numbers() {
+        let report = Report::parse(REPORT).unwrap();
+        assert_eq!(report.end(), Picos::ms(1));
+        // Half a step a tick, 2000 ticks a microsecond.
+        assert!((report.steps_per_us() - 1000.0).abs() < 1e-9);
+        assert!(!report.has_finished());
+        let job = job(&scenario("ticket", 2, LockLoop::default()).domains[0]).unwrap();
+        let domain = report.of_domain(&job, 2, DomainOutcome::default());
+        assert_eq!(domain.progress, [1, 3], "as many as the run lasted");
+        let tasks: Vec<_> =
+            domain.tasks.iter().map(|t| (t.name.as_str(), t.items, t.ended)).collect();
+        assert_eq!(tasks, [("loop0", 5, None), ("loop1", 7, Some(Picos::us(750)))]);
+        let [lock] = &domain.locks[..] else { panic!("{:?}", domain.locks) };
+        let ns = |n: u64| Picos(n * 1_000);
+        assert_eq!((lock.name.as_str(), lock.acquisitions, lock.contended), ("section", 12, 3));
+        assert_eq!((lock.wait_total, lock.wait_max), (ns(300), ns(200)));
+        assert_eq!((lock.hold_total, lock.hold_max), (ns(1200), ns(150)));
+        // Nine of twelve did not wait. Bucket 328 begins with 400 ticks, and no wait was longer.
+        assert_eq!((lock.wait_p50, lock.wait_p99, lock.wait_p999), (ns(0), ns(200), ns(200)));
+    }
+
+    #[test]
+    fn what_is_no_report_is_refused() {
+        for text in ["", "clock 1 2", "clock 1 2 x", "lock 1 2 3", "waits 1:1", "what 1"] {
+            assert_eq!(Report::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn cpus_are_listed_once() {
+        assert_eq!(list(&[3, 0, 3, 1]), "0,1,3");
+    }
+}
