@@ -247,7 +247,10 @@ impl Made {
             });
         }
         needs::programs(&[needs::TO_RUN[0], needs::FOR_DISKS[2]]).map_err(|e| refused(&e))?;
-        needs::memory(MEMORY.saturating_mul(guests as u32)).map_err(|e| refused(&e))?;
+        needs::memory(MEMORY.saturating_mul(guests as u32)).map_err(|e| Refused::Machine {
+            cause: e.to_string(),
+            remedy: "end other programs, or leave some domains out".into(),
+        })?;
         let failed = |f: overspin_real::Failed| Refused::Machine {
             cause: f.to_string(),
             remedy: f.remedy().to_owned(),

@@ -130,6 +130,95 @@ fn waiters_of_a_guest_of_xen_sleep_and_those_of_a_ticket_lock_spin() {
     assert!(overspin.0.contains("1 of 1 locks pass"), "{}", overspin.0);
 }
 
+/// Two domains, the first of which has work that ends: then the run ends, and the others' threads are stopped.
+const TWO: &str = r#"
+name = "two"
+limit = "60s"
+[host]
+cores = 1
+[[domain]]
+name = "first"
+vcpus = 2
+lock = "ticket"
+workload = { kind = "lock-loop", section = "20us", outside = "60us", count = 200, irqs_off = true }
+[[domain]]
+name = "second"
+vcpus = 1
+lock = "xen-pv"
+workload = { kind = "lock-loop", locks = 2, section = "10us", outside = "100us", idle = "1ms" }
+"#;
+
+#[test]
+fn a_world_without_a_kernel_says_what_compiles_one() {
+    let overspin = overspin();
+    overspin.write("s.toml", TWO);
+    let mut command = overspin.command(&["run", "s.toml", "--world", "linux"]);
+    let output = command.env("XDG_CACHE_HOME", overspin.path("empty")).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(error.contains("no kernel with our locks"), "{error}");
+    assert!(error.contains("overspin linux build"), "{error}");
+    let mutex = ["run", "s.toml", "--world", "linux", "--set", "domain.first.lock=mutex"];
+    let error = overspin.fails(&mutex, 2);
+    assert!(error.contains("`mutex` is no lock of a kernel's word"), "{error}");
+}
+
+#[test]
+fn guests_of_a_scenario_are_kernels() {
+    if !there_is_a_kernel() {
+        return;
+    }
+    let overspin = overspin();
+    overspin.write("s.toml", TWO);
+    let (out, _) = overspin.fine(&["run", "s.toml", "--world", "linux", "--json", "r.json"]);
+    assert!(out.contains("Measured in the world `linux`"), "{out}");
+    let record = json(&overspin.read("r.json"));
+    let outcome = &record["runs"][0]["outcome"];
+    assert_eq!(outcome["ending"]["how"], "finished");
+    let number = |v: &serde_json::Value| v.as_u64().unwrap();
+    // 400 sections of 20 us are 8 ms of one lock, at the very least.
+    let elapsed = number(&outcome["elapsed"]);
+    assert!((8_000_000_000..60_000_000_000_000).contains(&elapsed), "{elapsed}");
+    let domains = outcome["domains"].as_array().unwrap();
+    assert_eq!(
+        domains[0]["tasks"].as_array().unwrap().iter().map(|t| number(&t["items"])).sum::<u64>(),
+        400
+    );
+    let lock = &domains[0]["locks"][0];
+    assert_eq!(number(&lock["acquisitions"]), 400);
+    // Descheduled holders make it longer; the clocks of emulation are right to a few percent.
+    assert!(number(&lock["hold_total"]) > 400 * 18_000_000, "{lock}");
+    assert!(number(&lock["hold_max"]) <= number(&lock["hold_total"]), "{lock}");
+    assert!(number(&lock["wait_p99"]) <= number(&lock["wait_max"]), "{lock}");
+    for vcpu in domains[0]["vcpus"].as_array().unwrap() {
+        assert!(number(&vcpu["running"]) > 0, "{vcpu}");
+    }
+    let others = domains[1]["locks"].as_array().unwrap();
+    assert_eq!(others.len(), 2);
+    assert!(others.iter().all(|lock| number(&lock["acquisitions"]) > 0), "{others:?}");
+    assert!(domains[1]["finished"].is_null());
+}
+
+/// What was done until a signal is kept.
+#[test]
+fn a_run_of_kernels_is_stopped() {
+    if !there_is_a_kernel() {
+        return;
+    }
+    let overspin = overspin();
+    overspin.write("s.toml", &TWO.replace("60s", "1h").replace("count = 200, ", ""));
+    let args = ["run", "s.toml", "--world", "linux", "--json", "r.json", "--max-wall", "20s"];
+    assert_eq!(overspin.run(&args).code, Some(4));
+    let record = json(&overspin.read("r.json"));
+    let outcome = &record["runs"][0]["outcome"];
+    assert_eq!(outcome["ending"]["by"], "max-wall");
+    assert!(outcome["elapsed"].as_u64().unwrap() < 20_000_000_000_000, "{}", outcome["elapsed"]);
+    for domain in outcome["domains"].as_array().unwrap() {
+        assert!(domain["locks"][0]["acquisitions"].as_u64().unwrap() > 0, "{domain}");
+        assert!(domain["vcpus"][0]["running"].as_u64().unwrap() > 0, "{domain}");
+    }
+}
+
 #[test]
 fn a_program_of_this_machine_runs_in_a_guest() {
     if !there_is_a_kernel() {
