@@ -314,3 +314,30 @@ fn picos(ns: u64) -> Picos {
 fn is_set(flag: &std::sync::atomic::AtomicBool) -> bool {
     flag.load(Ordering::Relaxed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use overspin_scenario::{Pool, Settings, Workloads};
+
+    #[test]
+    fn a_vcpu_has_its_place_in_its_pool() {
+        let pool = Pool {
+            name: "p".into(),
+            cpus: vec![1, 3],
+            scheduler: "credit".into(),
+            params: Settings::new(),
+        };
+        let host = Host { cores: 4, pools: vec![pool], ..Host::default() };
+        let domain = Domain::new("d", 2, "ticket", Workloads(Vec::new()));
+        let light = Domain { pool: 1, affinity: vec![vec![0, 3], vec![]], ..domain.clone() };
+        // The heavier one has the host's own pool. 1024 is three times 335, which is nice value 5.
+        let heavy = Domain { weight: 1024, ..domain };
+        let light = Domain { weight: 335, ..light };
+        let scenario = Scenario::new("s", host, vec![heavy, light], Picos::sec(1));
+        let of = |d: usize| places(&scenario, &scenario.domains[d], &[10, 11, 12, 13]);
+        let place = |cpus: &[usize], nice| Place { cpus: cpus.to_vec(), nice };
+        assert_eq!(of(0), [place(&[10, 12], 0), place(&[10, 12], 0)]);
+        assert_eq!(of(1), [place(&[13], 5), place(&[11, 13], 5)]);
+    }
+}
