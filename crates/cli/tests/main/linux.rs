@@ -206,7 +206,7 @@ fn a_run_of_kernels_is_stopped() {
         return;
     }
     let overspin = overspin();
-    overspin.write("s.toml", &TWO.replace("60s", "1h").replace("count = 200, ", ""));
+    overspin.write("s.toml", TWO.replace("60s", "1h").replace("count = 200, ", ""));
     let args = ["run", "s.toml", "--world", "linux", "--json", "r.json", "--max-wall", "20s"];
     assert_eq!(overspin.run(&args).code, Some(4));
     let record = json(&overspin.read("r.json"));
