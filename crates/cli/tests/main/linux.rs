@@ -275,7 +275,7 @@ fn a_benchmark_of_the_host_runs_in_guests() {
         "echo",
         "--runs",
     ]);
-    assert!(told.contains("`xen-pv`"), "{told}");
+    assert!(told.contains("`xen-pv.program`: elapsed"), "{told}");
     let error =
         overspin.fails(&["linux", "measure", "--lock=xen-pv", "--", "command", "--", "false"], 3);
     assert!(error.contains("command ended with 3 in the guest"), "{error}");
