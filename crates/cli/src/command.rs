@@ -131,17 +131,21 @@ pub(crate) fn command() -> clap::Command {
     named_output::add(command.help_template(template))
 }
 
-/// Parses the arguments of a process; `command` is the whole command line.
-pub(crate) fn parse(
-    command: &mut clap::Command,
-    arguments: &[std::ffi::OsString],
-) -> Result<Args, clap::Error> {
-    let matches = command.try_get_matches_from_mut(arguments)?;
-    Args::from_arg_matches(&matches).map_err(|error| error.format(command))
+/// What these arguments mean, the first of which is the name of the program. An error is also the path of --help and --version.
+pub(crate) fn understood(arguments: &[std::ffi::OsString]) -> Result<Args, Failure> {
+    let mut command = command();
+    let meant = named_output::meant(&command, arguments)?;
+    let matches = command.try_get_matches_from_mut(meant);
+    let args = matches
+        .and_then(|matches| Args::from_arg_matches(&matches).map_err(|e| e.format(&mut command)));
+    args.map_err(|mut error| {
+        keep_near_suggestion(&mut error);
+        Failure::Arguments(Box::new(error))
+    })
 }
 
 /// Keeps only the nearest suggestion of another command in an error, and none that is not near: `nope` is not `top`.
-pub(crate) fn keep_near_suggestion(error: &mut clap::Error) {
+fn keep_near_suggestion(error: &mut clap::Error) {
     let typed = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed)) => typed.clone(),
         _ => return,
@@ -207,11 +211,8 @@ mod tests {
 
     #[test]
     fn only_near_commands_are_suggested() {
-        let said = |typed: &str| {
-            let mut error = parse(&mut command(), &["overspin".into(), typed.into()]).unwrap_err();
-            keep_near_suggestion(&mut error);
-            error.to_string()
-        };
+        let said =
+            |typed: &str| understood(&["overspin".into(), typed.into()]).unwrap_err().cause();
         assert!(!said("nope").contains("similar"), "{}", said("nope"));
         assert!(
             said("repport").contains("a similar subcommand exists: 'report'"),

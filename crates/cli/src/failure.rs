@@ -46,6 +46,8 @@ impl Verdict {
 pub(crate) enum Failure {
     /// Faulty input, with a place in a text.
     Scenario(Box<LocatedError>),
+    /// Arguments that make no command, or that ask for help.
+    Arguments(Box<clap::Error>),
     /// Anything else, with its exit code.
     Plain { code: u8, cause: String, remedy: String },
     /// The reader of our output went away.
@@ -94,6 +96,7 @@ impl Failure {
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::Scenario(error) => error.to_string(),
+            Self::Arguments(error) => error.to_string(),
             Self::Plain { cause, .. } => cause.clone(),
             Self::BrokenPipe => "the reader went away".into(),
         }
@@ -106,6 +109,11 @@ impl Failure {
                 eprintln!("error: {error}");
                 eprintln!("{}", located::drawing(&error, &screen::of_stderr()));
                 USAGE
+            }
+            Self::Arguments(error) => {
+                // A failure to print is ignored: nobody reads the message.
+                let _ = error.print();
+                if error.use_stderr() { USAGE } else { 0 }
             }
             Self::Plain { code, cause, remedy } => {
                 eprintln!("error: {cause}\n help: {remedy}");

@@ -14,3 +14,9 @@ pub(crate) fn left_out(what: &str, feature: &str) -> Failure {
         ),
     )
 }
+
+/// The same for what needs Xen's guests.
+#[cfg(not(feature = "xen"))]
+pub(crate) fn without_xen() -> Failure {
+    left_out("Xen's guests and its emulated host", "xen")
+}

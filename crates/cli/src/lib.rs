@@ -75,21 +75,10 @@ pub fn main_with(catalog: Catalog) -> ExitCode {
 #[must_use]
 pub fn main_of(catalog: Catalog, arguments: Vec<OsString>) -> u8 {
     build().is_of_this_program();
-    let mut command = command::command();
-    let meant = match named_output::meant(&command, &arguments) {
-        Ok(meant) => meant,
-        Err(failure) => return failure.report(),
-    };
-    show::set_arguments(arguments);
-    let args = match command::parse(&mut command, &meant) {
+    show::set_arguments(arguments.clone());
+    let args = match command::understood(&arguments) {
         Ok(args) => args,
-        Err(mut error) => {
-            command::keep_near_suggestion(&mut error);
-            // This is also the path of --help and --version. A failure to print is ignored: nobody reads the
-            // message.
-            let _ = error.print();
-            return if error.use_stderr() { failure::USAGE } else { 0 };
-        }
+        Err(failure) => return failure.report(),
     };
     let result = signals::watch()
         .and_then(|()| catalog.install())

@@ -24,6 +24,18 @@ impl Ignored {
     /// The governor of idle CPUs.
     pub const GOVERNOR: Self =
         Self::new("host.governor", |s| s.host.governor.is_some(), "this machine has its own");
+    /// What a hypervisor does when a vCPU spins.
+    pub const PAUSE_LOOPS: Self = Self::new(
+        "host.pause_loop_exiting and host.directed_yield",
+        |s| s.host.pause_loop_exiting.is_some() || s.host.directed_yield,
+        "KVM and the processor decide",
+    );
+    /// Parameters of a domain, where the machine's kernel schedules.
+    pub const PARAMS: Self = Self::new(
+        "domain.params",
+        |s| s.domains.iter().any(|d| !d.params.is_empty()),
+        "they are another scheduler's",
+    );
     /// Weights of single vCPUs, under a scheduler that has none.
     pub const WEIGHTS: Self = Self::new(
         "domain.weights",

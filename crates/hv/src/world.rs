@@ -136,11 +136,7 @@ const IGNORED: [Ignored; 10] = [
     Ignored::GOVERNOR,
     Ignored::THREADS,
     Ignored::WEIGHTS,
-    Ignored::new(
-        "host.pause_loop_exiting and host.directed_yield",
-        |s| s.host.pause_loop_exiting.is_some() || s.host.directed_yield,
-        "KVM and the processor decide",
-    ),
+    Ignored::PAUSE_LOOPS,
     Ignored::halt_polling("a vCPU that halts leaves at once"),
     Ignored::new(
         "domain.kernel",

@@ -13,9 +13,9 @@ use overspin_scenario::Metric;
 
 use crate::guest::{Guest, NoAnswer, VcpuTime};
 use crate::image;
-use crate::machine::{Accelerator, Files, Machine};
+use crate::machine::{Accelerator, Files, Machine, in_brief};
 use crate::talk::{Ask, Ran, Root, Say};
-use crate::{LinuxError, STOCK_FAIR};
+use crate::{LinuxError, STOCK_FAIR, guard_of};
 
 /// Whether it came to its end.
 pub static FINISHED: Metric =
@@ -107,8 +107,8 @@ pub struct InGuests {
     base: Vec<Option<Duration>>,
     /// Places with runs that were ended.
     ended: Vec<String>,
-    /// Outcomes of this round, by lock and place of the host's benchmark, whose turn has not come.
-    kept: BTreeMap<(usize, String), Outcome>,
+    /// Outcomes of this round whose turn has not come, by their places.
+    kept: BTreeMap<usize, Outcome>,
     scratch: Option<Arc<Scratch>>,
     steps: Steps,
 }
@@ -159,8 +159,7 @@ impl InGuests {
         };
         self.steps.tell("booting");
         let machine = self.machine.clone().with_lock(lock);
-        let guard =
-            |command: &mut std::process::Command| scratch.guard(command).map_err(|e| e.to_string());
+        let guard = guard_of(scratch);
         let files = self.disk.as_deref().map_or(Files::OfHost, Files::Disk);
         let mut guest = Guest::boot(&machine, &self.init, files, scratch.path(), &guard, cancel)
             .map_err(no_answer)?;
@@ -207,7 +206,7 @@ impl InGuests {
                     self.ended.push(place.clone());
                 }
                 let outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 0.0);
-                return Ok(with_times(outcome, &times));
+                return Ok(with_vcpus(outcome, &times));
             }
             Err(other) => return Err(no_answer(other)),
         };
@@ -216,7 +215,7 @@ impl InGuests {
             outcome = outcome.with(&SLOW_PATHS, slow_paths(&ran) as f64);
         }
         self.base[part].get_or_insert(lasted);
-        Ok(with_times(with_usage(outcome, &usage(&ran)), &times))
+        Ok(with_vcpus(with_usage(outcome, &usage(&ran)), &times))
     }
 
     fn dup(&self, place: usize, seconds: u32, cancel: Cancel) -> Result<Outcome, Failed> {
@@ -228,14 +227,8 @@ impl InGuests {
             let said = guest.ask(&ask, limit, &mut |_| {}, cancel).map_err(no_answer)?;
             Ok((said, since(&before, &guest.vcpu_times())))
         })?;
-        let Say::Dups(mut pairs) = said else { return Err(strange(&said)) };
-        let output = format!("pairs in each second: {pairs:?}\n");
-        // The threads are not all there at first.
-        pairs.remove(0);
-        pairs.sort_unstable();
-        let median = pairs.get(pairs.len() / 2).copied().unwrap_or(0);
-        let outcome = Outcome { output, ..Outcome::default() }.with(&PAIRS, median as f64);
-        Ok(with_times(outcome, &times))
+        let Say::Dups(pairs) = said else { return Err(strange(&said)) };
+        Ok(with_vcpus(of_pairs(pairs), &times))
     }
 
     /// One guest runs all places of its lock, in the order in which they come in this round: to get ready takes longer than
@@ -247,7 +240,7 @@ impl InGuests {
         cancel: Cancel,
     ) -> Result<Outcome, Failed> {
         let (lock, part) = (place / self.parts(), place % self.parts());
-        if let Some(kept) = self.kept.remove(&(lock, work.places[part].clone())) {
+        if let Some(kept) = self.kept.remove(&place) {
             return Ok(kept);
         }
         let mut command = work.command.clone();
@@ -273,10 +266,12 @@ impl InGuests {
             Say::Ran(ran) => return Err(program_failed(work.name, ran.status, &output)),
             other => return Err(strange(&other)),
         }
-        let mut outcomes: BTreeMap<_, _> = told::outcomes(&output).into_iter().collect();
-        let outcome = outcomes.remove(&work.places[part]);
-        self.kept.extend(outcomes.into_iter().map(|(of, outcome)| ((lock, of), outcome)));
-        outcome.ok_or_else(|| {
+        for (told, outcome) in told::outcomes(&output) {
+            if let Some(part) = work.places.iter().position(|known| *known == told) {
+                self.kept.insert(lock * self.parts() + part, outcome);
+            }
+        }
+        self.kept.remove(&place).ok_or_else(|| {
             Failed::needs(format!("{} said nothing of its run", work.name), "run it again")
         })
     }
@@ -301,9 +296,8 @@ impl Benchmark for InGuests {
             }
             Accelerator::Kvm => "KVM".to_owned(),
             Accelerator::Emulation => {
-                // In brief: what QEMU said is for the terminal.
-                let brief = |why: &str| why.split(": ").next().map(|why| format!(" ({why})"));
-                let why = self.why_emulated.as_deref().and_then(brief).unwrap_or_default();
+                let why = self.why_emulated.as_deref().map(in_brief);
+                let why = why.map_or(String::new(), |why| format!(" ({why})"));
                 format!("QEMU's emulation with a thread for each vCPU{why}")
             }
         };
@@ -427,17 +421,41 @@ fn since(before: &[VcpuTime], after: &[VcpuTime]) -> Vec<VcpuTime> {
     before.iter().zip(after).map(spent).collect()
 }
 
-fn with_times(mut outcome: Outcome, times: &[VcpuTime]) -> Outcome {
-    let all = |of: fn(&VcpuTime) -> f64| times.iter().map(of).sum();
-    outcome = outcome.with(&VCPU_TIME, all(|t| t.ran_s)).with(&VCPU_WAIT, all(|t| t.waited_s));
-    for (vcpu, time) in times.iter().enumerate() {
-        outcome = outcome.with_part(format!("v{vcpu}"), &VCPU_TIME, time.ran_s).with_part(
-            format!("v{vcpu}"),
-            &VCPU_WAIT,
-            time.waited_s,
-        );
+/// The outcome of a run of dup, from the pairs of calls in each second.
+#[must_use]
+pub fn of_pairs(mut pairs: Vec<u64>) -> Outcome {
+    let output = format!("pairs in each second: {pairs:?}\n");
+    // The threads are not all there at first.
+    if pairs.len() > 1 {
+        pairs.remove(0);
+    }
+    pairs.sort_unstable();
+    let median = pairs.get(pairs.len() / 2).copied().unwrap_or(0);
+    Outcome { output, ..Outcome::default() }.with(&PAIRS, median as f64)
+}
+
+/// Adds times in seconds: of all vCPUs, then of each of them.
+#[must_use]
+pub fn with_times(outcome: Outcome, times: &[(&'static Metric, Vec<f64>)]) -> Outcome {
+    let all = |outcome: Outcome, (metric, each): &(&'static Metric, Vec<f64>)| {
+        outcome.with(metric, each.iter().sum())
+    };
+    let mut outcome = times.iter().fold(outcome, all);
+    let vcpus = times.iter().map(|(_, each)| each.len()).max().unwrap_or(0);
+    for vcpu in 0..vcpus {
+        for (metric, each) in times {
+            if let Some(time) = each.get(vcpu) {
+                outcome = outcome.with_part(format!("v{vcpu}"), metric, *time);
+            }
+        }
     }
     outcome
+}
+
+fn with_vcpus(outcome: Outcome, times: &[VcpuTime]) -> Outcome {
+    let each = |of: fn(&VcpuTime) -> f64| times.iter().map(of).collect();
+    let times = [(&VCPU_TIME, each(|time| time.ran_s)), (&VCPU_WAIT, each(|time| time.waited_s))];
+    with_times(outcome, &times)
 }
 
 fn no_answer(no: NoAnswer) -> Failed {

@@ -33,7 +33,7 @@ pub mod torture;
 pub mod world;
 
 pub use initramfs::Initramfs;
-pub use program::{Guard, LinuxError, alone, cache};
+pub use program::{Guard, LinuxError, alone, cache, guard_of};
 
 /// The kernel's own lock, as the kernel chooses it: a queue that knows of vCPUs under KVM and Xen, test and set in emulation.
 pub const STOCK: &str = "stock";

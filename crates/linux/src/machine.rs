@@ -20,6 +20,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// run.
 const PARAMETERS: &str = "console=ttyS0 panic=-1 root=/dev/vda rootwait";
 
+/// Built into the kernel, its judges of locks would start at each boot.
+pub const NO_JUDGES: &str = "locktorture.torture_type=none rcutorture.torture_type=none";
+
 /// What carries out the instructions of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
@@ -90,10 +93,7 @@ impl Machine {
     pub fn with_lock(mut self, lock: &str) -> Self {
         self.looks_bare = lock == STOCK_FAIR;
         let name = if self.looks_bare { STOCK } else { lock };
-        // Built in, the judges would start at each boot.
-        self.parameters = format!(
-            "locktorture.torture_type=none rcutorture.torture_type=none overspin_lock={name}"
-        );
+        self.parameters = format!("{NO_JUDGES} overspin_lock={name}");
         self
     }
 
@@ -300,6 +300,11 @@ pub fn accelerator(
     Ok(found)
 }
 
+/// A reason of [`accelerator`] without what QEMU said.
+pub(crate) fn in_brief(why: &str) -> &str {
+    why.split_once(": ").map_or(why, |(brief, _)| brief)
+}
+
 fn tried(kernel: &Path, guard: Guard<'_>) -> Result<(Accelerator, Option<String>), LinuxError> {
     /// A kernel that runs prints its first line within a tenth of this.
     const LIMIT: Duration = Duration::from_secs(4);
@@ -307,7 +312,7 @@ fn tried(kernel: &Path, guard: Guard<'_>) -> Result<(Accelerator, Option<String>
         return Ok((Accelerator::Emulation, Some(format!("/dev/kvm: {error}"))));
     }
     let machine = Machine {
-        parameters: "locktorture.torture_type=none rcutorture.torture_type=none".into(),
+        parameters: NO_JUDGES.into(),
         ..Machine::new(kernel.to_owned(), 1, 256, Accelerator::Kvm)
     };
     // It is there once it waits for a disk, which it does not have.

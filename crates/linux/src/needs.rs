@@ -23,9 +23,10 @@ pub const TO_BUILD: [Needed; 8] = [
 ];
 /// To start guests.
 pub const TO_RUN: [Needed; 1] = [("qemu-system-x86_64", "qemu-system-x86")];
-/// To make their disk, and to keep them on some CPUs.
-pub const FOR_DISKS: [Needed; 3] =
-    [("mke2fs", "e2fsprogs"), ("dpkg-query", "dpkg"), ("taskset", "util-linux")];
+/// To keep them on some CPUs.
+pub const TO_PIN: [Needed; 1] = [("taskset", "util-linux")];
+/// To make their disk.
+pub const FOR_DISKS: [Needed; 2] = [("mke2fs", "e2fsprogs"), ("dpkg-query", "dpkg")];
 
 /// Unpacked sources, what is compiled of them, and a disk.
 const SPACE: u64 = 4 << 30;

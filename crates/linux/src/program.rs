@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use overspin_real::scratch::Scratch;
+
 /// Lines of a program's output that an error shows.
 const LAST_LINES: usize = 12;
 
@@ -121,6 +123,11 @@ pub(crate) fn file(path: &Path, cause: std::io::Error) -> LinuxError {
 
 /// What a command gets before it is started: it may add what ends the command if this process is killed. An error is in words.
 pub type Guard<'a> = &'a dyn Fn(&mut Command) -> Result<(), String>;
+
+/// The guard of what works in this folder: its guardian ends the command.
+pub fn guard_of(scratch: &Scratch) -> impl Fn(&mut Command) -> Result<(), String> {
+    |command| scratch.guard(command).map_err(|error| error.to_string())
+}
 
 /// Runs `command` to its end with its output in `log`. An error shows the end of that file.
 pub(crate) fn succeeds(

@@ -31,10 +31,10 @@ use overspin_scenario::{
 use overspin_workload::{Kinds, Loads, LockLoop, Mode};
 
 use crate::guest::{Guest, NoAnswer, vcpu_threads};
-use crate::machine::{Accelerator, Files, Machine, accelerator};
+use crate::machine::{Accelerator, Files, Machine, accelerator, in_brief};
 use crate::program::output;
 use crate::talk::{Ask, Say};
-use crate::{LOCKS, LinuxError, alone, cache, init, needs, source};
+use crate::{LOCKS, LinuxError, alone, cache, guard_of, init, needs, source};
 
 /// The name of the world.
 const NAME: &str = "linux";
@@ -159,11 +159,7 @@ const IGNORED: [Ignored; 13] = [
     Ignored::THREADS,
     Ignored::NOISE,
     Ignored::GOVERNOR,
-    Ignored::new(
-        "host.pause_loop_exiting and host.directed_yield",
-        |s| s.host.pause_loop_exiting.is_some() || s.host.directed_yield,
-        "KVM and the processor decide",
-    ),
+    Ignored::PAUSE_LOOPS,
     Ignored::halt_polling("KVM decides"),
     Ignored::new(
         "host.preemption_notification",
@@ -171,11 +167,7 @@ const IGNORED: [Ignored; 13] = [
         "neither KVM nor QEMU asks",
     ),
     Ignored::new("event", |s| !s.events.is_empty(), "nobody administers these guests"),
-    Ignored::new(
-        "domain.params",
-        |s| s.domains.iter().any(|d| !d.params.is_empty()),
-        "they are another scheduler's",
-    ),
+    Ignored::PARAMS,
     Ignored::new("domain.cap", |s| s.domains.iter().any(|d| d.cap > 0), "QEMU has no quota here"),
     Ignored::new(
         "domain.nopvspin",
@@ -217,7 +209,7 @@ impl World for Linux {
         if scenario.limit > Picos::ZERO {
             let made = Made::here(scenario.domains.len())?;
             doubts.extend(made.why_emulated.as_ref().map(|why| {
-                format!("QEMU emulates the guests, in which a lock costs many times what it costs here ({why})")
+                format!("QEMU emulates the guests, in which a lock costs many times what it costs here ({})", in_brief(why))
             }));
             run.make(&made, &cpus, cancel)?;
         }
@@ -246,7 +238,9 @@ impl Made {
                 remedy: "compile it once, in five to ten minutes: overspin linux build".into(),
             });
         }
-        needs::programs(&[needs::TO_RUN[0], needs::FOR_DISKS[2]]).map_err(|e| refused(&e))?;
+        for needed in [needs::TO_RUN, needs::TO_PIN] {
+            needs::programs(&needed).map_err(|e| refused(&e))?;
+        }
         needs::memory(MEMORY.saturating_mul(guests as u32)).map_err(|e| Refused::Machine {
             cause: e.to_string(),
             remedy: "end other programs, or leave some domains out".into(),
@@ -256,11 +250,10 @@ impl Made {
             remedy: f.remedy().to_owned(),
         };
         let scratch = Scratch::new(None).map_err(failed)?;
-        let guard = |command: &mut Command| scratch.guard(command).map_err(|e| e.to_string());
         // Another command may make the same files.
         let _alone = alone(&cache).map_err(|e| refused(&e))?;
         let init = init::compile(&cache.join("init")).map_err(|e| refused(&e))?;
-        let found = accelerator(&kernel, &cache, &guard).map_err(|e| refused(&e))?;
+        let found = accelerator(&kernel, &cache, &guard_of(&scratch)).map_err(|e| refused(&e))?;
         let (accelerator, why_emulated) = found;
         let stop = AtomicBool::new(false);
         Ok(Self { kernel, init, accelerator, why_emulated, scratch, stop })
@@ -287,7 +280,7 @@ impl Made {
             machine.parameters += &format!(" overspin_budget={budget}");
         }
         machine.cpus = Some(list(places.iter().flat_map(|place| &place.cpus)));
-        let guard = |command: &mut Command| self.scratch.guard(command).map_err(|e| e.to_string());
+        let guard = guard_of(&self.scratch);
         let stop = || self.stops();
         let mut guest = Guest::boot(&machine, &self.init, Files::None, &folder, &guard, &stop)?;
         for (thread, place) in vcpu_threads(guest.id()).iter().zip(places) {

@@ -4,20 +4,19 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use overspin_linux::benchmark::{PAIRS, VCPU_BLOCKED, VCPU_TIME, VCPU_WAIT};
+use overspin_linux::benchmark::{VCPU_BLOCKED, VCPU_TIME, VCPU_WAIT, of_pairs, with_times};
+use overspin_linux::machine::NO_JUDGES;
 use overspin_linux::torture::{self, Verdict};
-use overspin_linux::{Guard, LinuxError, STOCK, STOCK_FAIR};
+use overspin_linux::{Guard, LinuxError, STOCK, STOCK_FAIR, guard_of};
 use overspin_real::scratch::Scratch;
 use overspin_real::{Benchmark, Cancel, Failed, Outcome, Steps};
-use overspin_scenario::Metric;
 use overspin_xl::{Guest, Job, Message, Pool, Reports, Sample};
 
 use crate::emulated::{Clock, EmulatedError, Machine, memory_for, run};
 
 const SECOND: u64 = 1_000_000_000;
-/// The worker may make the hypercall that tells CPU times. Built into the kernel, its judges of locks would start at each boot.
-const OPTIONS: &str =
-    "xen_privcmd.unrestricted=1 locktorture.torture_type=none rcutorture.torture_type=none";
+/// The worker may make the hypercall that tells CPU times.
+const OPTIONS: &str = "xen_privcmd.unrestricted=1";
 
 /// Guests, and where they run.
 #[derive(Clone, Debug)]
@@ -61,7 +60,7 @@ impl Guests {
                 memory: self.memory,
                 work: vec![work.into()],
                 seed: 1,
-                kernel_options: format!("{choice} {OPTIONS}"),
+                kernel_options: format!("{choice} {OPTIONS} {NO_JUDGES}"),
             }],
             seconds,
         }
@@ -138,8 +137,7 @@ impl Benchmark for DupInXen {
         let job = self.guests.job(&self.locks[place], "dup", self.seconds.into());
         let (mut reports, mut why) = (None, None);
         self.steps.tell("Xen boots");
-        let guard =
-            |qemu: &mut std::process::Command| scratch.guard(qemu).map_err(|e| e.to_string());
+        let guard = guard_of(&scratch);
         let mut hear = |message: Message| match message {
             Message::Up { xen } => self.xen = xen,
             Message::Step { step, .. } => self.steps.tell(&step),
@@ -234,38 +232,21 @@ impl Time {
 
 /// The figures of a run.
 fn outcome(reports: &Reports, seconds: u32) -> Outcome {
-    let mut pairs = pairs(reports, seconds);
-    let output = format!("pairs in each second: {pairs:?}\n");
-    // The threads are not all there at first.
-    if pairs.len() > 1 {
-        pairs.remove(0);
-    }
-    pairs.sort_unstable();
-    let median = pairs.get(pairs.len() / 2).copied().unwrap_or(0);
-    let outcome = Outcome { output, ..Outcome::default() }.with(&PAIRS, median as f64);
-    let outcome = with_times(outcome, reports, &VCPU_TIME, |sample| sample.cpu_time);
-    let outcome = with_times(outcome, reports, &VCPU_WAIT, |sample| sample.ready);
-    with_times(outcome, reports, &VCPU_BLOCKED, |sample| sample.blocked)
-}
-
-/// Adds a time that Xen counts: of all vCPUs and of each of them, from the first report to the last.
-fn with_times(
-    outcome: Outcome,
-    reports: &Reports,
-    metric: &'static Metric,
-    of: impl Fn(&Sample) -> u64,
-) -> Outcome {
-    let spent = |vcpu| {
-        let mut all = of_vcpu(reports, vcpu).map(&of);
-        let first = all.next().unwrap_or(0);
-        all.next_back().unwrap_or(first).saturating_sub(first) as f64 / SECOND as f64
+    // Xen counts them: from the first report of a vCPU to its last.
+    let spent = |of: fn(&Sample) -> u64| -> Vec<f64> {
+        let of_one = |vcpu| {
+            let mut all = of_vcpu(reports, vcpu).map(of);
+            let first = all.next().unwrap_or(0);
+            all.next_back().unwrap_or(first).saturating_sub(first) as f64 / SECOND as f64
+        };
+        (0..vcpus(reports)).map(of_one).collect()
     };
-    let spent: Vec<f64> = (0..vcpus(reports)).map(spent).collect();
-    let whole = outcome.with(metric, spent.iter().sum());
-    spent
-        .into_iter()
-        .enumerate()
-        .fold(whole, |outcome, (vcpu, time)| outcome.with_part(format!("v{vcpu}"), metric, time))
+    let times = [
+        (&VCPU_TIME, spent(|sample| sample.cpu_time)),
+        (&VCPU_WAIT, spent(|sample| sample.ready)),
+        (&VCPU_BLOCKED, spent(|sample| sample.blocked)),
+    ];
+    with_times(of_pairs(pairs(reports, seconds)), &times)
 }
 
 fn vcpus(reports: &Reports) -> u32 {

@@ -3,11 +3,12 @@
 use super::xen::{self, XenArgs};
 use super::{Built, SourceArgs, Teller, built, failure, guarded, known};
 use crate::args::{EXIT_CODES, Global, cpus};
+use crate::command::{self, Command};
 use crate::failure::{Failure, Verdict};
 use crate::measure::MeasureArgs;
 use crate::measure::benchmarks::{load, seconds};
 use crate::measure::real::{Prepared, RealArgs, run_with};
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use overspin_linux::benchmark::{InGuests, Measured, Work};
 use overspin_linux::machine::{self, Machine};
 use overspin_linux::{Guard, STOCK, STOCK_FAIR, image, init, needs};
@@ -15,6 +16,7 @@ use overspin_real::kernbench::Load;
 use overspin_real::preload::Locks;
 use overspin_report::Block;
 use overspin_runs::record::Record;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -116,43 +118,36 @@ pub(super) struct MeasuredArgs {
     benchmark: Vec<String>,
 }
 
-/// A benchmark of the host as its command takes it.
-#[derive(Debug, Parser)]
-#[command(name = "overspin measure", disable_version_flag = true)]
-pub(super) struct Inside {
-    #[command(flatten)]
-    measure: MeasureArgs,
-}
-
-impl Inside {
-    /// What these words ask for. They say what is wrong, or what can be said, as `overspin measure` does, and end the process.
-    pub(super) fn of(words: &[String]) -> Self {
-        let words = ["measure".to_owned()].into_iter().chain(words.iter().cloned());
-        Self::try_parse_from(words).unwrap_or_else(|error| error.exit())
-    }
-
-    pub(super) fn prepared(&self, global: &Global) -> Result<Prepared<'_>, Failure> {
-        self.measure.prepared(global)
-    }
-}
-
 pub(super) fn benchmark(args: &MeasuredArgs, global: &Global) -> Result<Verdict, Failure> {
-    let inside = Inside::of(&args.benchmark);
+    let (inside, more) = of_host(&args.benchmark)?;
+    let quiet = global.quiet || more.quiet;
+    let global = &Global { quiet, no_progress: global.no_progress || more.no_progress };
     let prepared = inside.prepared(global)?;
     let work = work(&prepared, &args.benchmark)?;
     measured(work, &args.which, prepared.real, prepared.runs, &|_| Vec::new(), global)
 }
 
+/// What these words ask `overspin measure` for.
+pub(super) fn of_host(words: &[String]) -> Result<(MeasureArgs, Global), Failure> {
+    let all = ["overspin", "measure"].into_iter().chain(words.iter().map(String::as_str));
+    let understood = command::understood(&all.map(OsString::from).collect::<Vec<_>>())?;
+    match understood.command {
+        Command::Measure(args) => Ok((args, understood.global)),
+        // The second word is no other command.
+        other => unreachable!("{other:?}"),
+    }
+}
+
 /// The benchmark of these words, inside.
 pub(super) fn work(prepared: &Prepared<'_>, words: &[String]) -> Result<Work, Failure> {
-    // The first word is the benchmark, as it was understood.
-    let (benchmark, arguments) = words.split_at(1);
-    let program = utf8(std::env::current_exe())?;
-    let command = [program, "measure".into(), benchmark.concat(), "--quiet".into()];
+    // The options of all commands may stand before its name.
+    let name = words.iter().position(|word| !word.starts_with('-'));
+    let (before, arguments) = words.split_at(name.map_or(0, |name| name + 1));
+    let command = [&[utf8(std::env::current_exe())?, "measure".into()], before].concat();
     Ok(Work::Measured(Measured {
         name: prepared.benchmark.name(),
         places: prepared.benchmark.places(),
-        command: command.into(),
+        command,
         arguments: arguments.into(),
         folder: utf8(std::env::current_dir())?,
     }))
@@ -212,8 +207,8 @@ pub(super) fn measured(
 ) -> Result<Verdict, Failure> {
     known(&args.locks, &[STOCK, STOCK_FAIR])?;
     let with_disk = !matches!(work, Work::Measured(_));
-    let needed = [&needs::TO_RUN[..], if with_disk { &needs::FOR_DISKS } else { &[] }];
-    for needed in needed {
+    let for_disk: &[_] = if with_disk { &needs::FOR_DISKS } else { &[] };
+    for needed in [&needs::TO_RUN[..], &needs::TO_PIN, for_disk] {
         needs::programs(needed).map_err(failure)?;
     }
     let mut benchmark = guarded(|guard| {

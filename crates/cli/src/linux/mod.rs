@@ -14,7 +14,7 @@ use crate::show::Outputs;
 use clap::{Args, Subcommand};
 use exec::ExecArgs;
 use measure::{DupArgs, KernbenchArgs, MeasuredArgs};
-use overspin_linux::{Guard, LOCKS, LinuxError, kernel, needs, object, source};
+use overspin_linux::{Guard, LOCKS, LinuxError, guard_of, kernel, needs, object, source};
 use overspin_real::scratch::Scratch;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn guarded<T>(what: impl FnOnce(Guard<'_>) -> Result<T, Failure>) -> Result<T, F
 /// As [`guarded`], with a folder that ends with them.
 fn guarded_in<T>(what: impl FnOnce(Guard<'_>, &Path) -> Result<T, Failure>) -> Result<T, Failure> {
     let scratch = Scratch::new(None).map_err(|f| crate::measure::real::failure(&f))?;
-    what(&|command| scratch.guard(command).map_err(|e| e.to_string()), scratch.path())
+    what(&guard_of(&scratch), scratch.path())
 }
 
 /// A kernel, and where it and all that is made with it are.

@@ -1,15 +1,15 @@
 //! `overspin reproduce 2012-pv-ticketlocks --world linux`: pgbench in guests whose kernel has the ticket lock, and in guests
 //! whose kernel has the paravirtual one.
 
-use super::measure::{Inside, WhichArgs, measured, work};
+use super::measure::{WhichArgs, measured, of_host, work};
 use crate::args::{Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
 use crate::measure::real::RealArgs;
 use overspin_experiment::{Experiment, against};
+use overspin_lab::real::change;
 use overspin_report::{Block, Grid, short};
 use overspin_runs::record::Record;
 use overspin_stats::Summary;
-use overspin_stats::difference::welch;
 
 /// The lock of the kernel before the patches, and that of the patched one.
 const LOCKS: [&str; 2] = ["ticket", "pv-ticket-2012"];
@@ -26,7 +26,7 @@ pub(super) fn reproduce(
 ) -> Result<Verdict, Failure> {
     let real = RealArgs::of(runs.unwrap_or(RUNS), record);
     let words = ["pgbench".to_owned(), "--clients".into(), CLIENTS.join(",")];
-    let inside = Inside::of(&words);
+    let (inside, _) = of_host(&words)?;
     let work = work(&inside.prepared(global)?, &words)?;
     let beside = |record: &Record| beside(experiment, record);
     measured(work, &WhichArgs::of(&LOCKS), &real, RUNS, &beside, global)
@@ -52,16 +52,14 @@ fn changes(experiment: &Experiment, record: &Record) -> Vec<Change> {
             Summary::of(&all.map(|s| s.value).collect::<Vec<f64>>())
         };
         let (before, after) = (rates(LOCKS[0])?, rates(LOCKS[1])?);
-        let in_percent = |difference: f64| 100.0 * difference / before.mean;
         let place = format!("patched-paravirt-y, scale 1, {clients} clients");
         let printed = published.iter().find(|figure| figure.place == place);
         Some(Change {
             clients,
             before: before.mean,
             after: after.mean,
-            percent: in_percent(after.mean - before.mean),
-            interval: welch(&before, &after, 0.95)
-                .map(|m| [m.difference - m.margin, m.difference + m.margin].map(in_percent)),
+            percent: 100.0 * (after.mean - before.mean) / before.mean,
+            interval: change(&before, &after).map(|[_, from, to]| [from, to]),
             published: printed.and_then(|figure| figure.published),
         })
     };

@@ -44,6 +44,7 @@ pub(super) fn torture(
     folder: &Path,
 ) -> Result<Verdict, Failure> {
     known(&args.locks, &[])?;
+    let on_xen = args.xen.is_meant()?;
     needs::programs(&needs::TO_RUN).map_err(failure)?;
     needs::memory(MEMORY).map_err(failure)?;
     let outputs = Outputs::new(global, &[])?;
@@ -52,7 +53,7 @@ pub(super) fn torture(
         false => args.locks.iter().map(String::as_str).collect(),
     };
     let stop = signals::interrupted();
-    let (by, judging) = match args.xen.is_meant()? {
+    let (by, judging) = match on_xen {
         true => xen::judging(args, global, guard, folder, &stop)?,
         false => in_qemu(args, global, guard, &stop)?,
     };

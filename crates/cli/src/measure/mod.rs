@@ -37,32 +37,24 @@ enum Measurement {
     Noise(NoiseArgs),
 }
 
-impl Measurement {
-    /// The real benchmark, if it is one.
-    fn prepared(&self, global: &Global) -> Result<Option<Prepared<'_>>, Failure> {
-        match self {
-            Self::Kernbench(args) => benchmarks::kernbench(args),
-            Self::Dbench(args) => benchmarks::dbench(args),
-            Self::Pgbench(args) => benchmarks::pgbench(args),
-            Self::Pft(args) => benchmarks::pft(args),
-            Self::Count(args) => benchmarks::count(args),
-            Self::Command(args) => benchmarks::command(args, global),
-            Self::Noise(_) => return Ok(None),
-        }
-        .map(Some)
-    }
-}
-
 impl MeasureArgs {
     /// The real benchmark that is asked for.
     ///
     /// # Errors
     /// If it is none.
     pub(crate) fn prepared(&self, global: &Global) -> Result<Prepared<'_>, Failure> {
-        self.what.prepared(global)?.ok_or_else(|| {
-            let cause = "`noise` is no benchmark";
-            Failure::usage(cause, "these are: kernbench, dbench, pgbench, pft, count, command")
-        })
+        match &self.what {
+            Measurement::Kernbench(args) => benchmarks::kernbench(args),
+            Measurement::Dbench(args) => benchmarks::dbench(args),
+            Measurement::Pgbench(args) => benchmarks::pgbench(args),
+            Measurement::Pft(args) => benchmarks::pft(args),
+            Measurement::Count(args) => benchmarks::count(args),
+            Measurement::Command(args) => benchmarks::command(args, global),
+            Measurement::Noise(_) => Err(Failure::usage(
+                "`noise` is no benchmark",
+                "these are: kernbench, dbench, pgbench, pft, count, command",
+            )),
+        }
     }
 }
 

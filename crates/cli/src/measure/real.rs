@@ -135,13 +135,13 @@ fn once(
     let until = world::until(args.max_wall);
     let cancel = &|| until.over().is_some();
     benchmark.prepare(cancel).map_err(|failed| failure(&failed))?;
+    let (places, warm_up) = (benchmark.places(), benchmark.warm_up());
     let mut run = |place: &str| {
-        let places = benchmark.places();
         let Some(index) = places.iter().position(|known| known == place) else {
             let remedy = format!("places are: {}", places.join(", "));
             return Err(Failed::usage(format!("`{place}` is no place"), remedy));
         };
-        if benchmark.warm_up().contains(&index) {
+        if warm_up.contains(&index) {
             benchmark.run(index, true, cancel)?;
         }
         benchmark.run(index, false, cancel)

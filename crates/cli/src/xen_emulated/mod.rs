@@ -108,5 +108,5 @@ pub(crate) fn xen_emulated(args: &XenEmulatedArgs, global: &Global) -> Result<Ve
 
 #[cfg(not(feature = "xen"))]
 pub(crate) fn xen_emulated(_: &XenEmulatedArgs, _: &Global) -> Result<Verdict, Failure> {
-    Err(crate::left_out::left_out("Xen's guests and its emulated host", "xen"))
+    Err(crate::left_out::without_xen())
 }

@@ -8,5 +8,5 @@ mod seconds;
 
 pub use curves::curves;
 pub use record::{Of, of_last, record};
-pub use report::report;
+pub use report::{change, report};
 pub use seconds::{csv, labels, vmstat};

@@ -122,7 +122,8 @@ pub(super) fn base(place: &str, locks: &[String]) -> Option<String> {
 
 /// The change of the mean in percent, and the ends of its 95 % confidence interval; `None` with fewer than two samples
 /// on a side.
-pub(super) fn change(before: &Summary, after: &Summary) -> Option<[f64; 3]> {
+#[must_use]
+pub fn change(before: &Summary, after: &Summary) -> Option<[f64; 3]> {
     let means = welch(before, after, 0.95).filter(|_| before.mean != 0.0)?;
     let (difference, margin) = (means.difference, means.margin);
     let percent = |v: f64| 100.0 * v / before.mean;

@@ -74,11 +74,7 @@ pub(super) const IGNORED: [Ignored; 13] = [
         "the kernel does not ask",
     ),
     Ignored::new("event", |s| !s.events.is_empty(), "nobody administers threads"),
-    Ignored::new(
-        "domain.params",
-        |s| any(s, |d| !d.params.is_empty()),
-        "they are another scheduler's",
-    ),
+    Ignored::PARAMS,
     Ignored::always("domain.kernel", "tasks are threads of this machine's kernel"),
     Ignored::new(
         "domain.workload.mode",

@@ -4,11 +4,12 @@ use super::packages::file;
 use super::unpacked::{Unpacked, bytes};
 use super::{EmulatedError, dom0};
 use flate2::read::GzDecoder;
+use overspin_linux::Guard;
 use overspin_xl::{Job, Message};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -52,9 +53,6 @@ pub struct Machine {
     /// The kernel of guests, as an ELF file, with all that the worker needs built in; none: the dom0's.
     pub guest_kernel: Option<PathBuf>,
 }
-
-/// What a command gets before it is started; an error is in words.
-pub type Guard<'a> = &'a dyn Fn(&mut Command) -> Result<(), String>;
 
 /// Boots the machine and makes the runs, whose pools have the pCPUs from 1 on. `hear` is told of each message. Stops
 /// early if `stop` says so. Files, Xen's console among them, go into `folder`. `guard` sees the emulator's command before

@@ -8,7 +8,7 @@ mod machine;
 mod packages;
 mod unpacked;
 
-pub use machine::{Clock, Guard, Machine, memory_for, run};
+pub use machine::{Clock, Machine, memory_for, run};
 pub use packages::{Cache, Fetched};
 pub use unpacked::Unpacked;
 

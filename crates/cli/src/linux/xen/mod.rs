@@ -54,7 +54,7 @@ pub(super) fn dup(
     _: &super::measure::GuestArgs,
     _: &crate::args::Global,
 ) -> Result<crate::failure::Verdict, Failure> {
-    Err(crate::left_out::left_out("Xen's guests and its emulated host", "xen"))
+    Err(crate::left_out::without_xen())
 }
 
 #[cfg(not(feature = "xen"))]
@@ -65,5 +65,5 @@ pub(super) fn judging<'a>(
     _: &'a std::path::Path,
     _: &'a dyn Fn() -> bool,
 ) -> Result<(String, super::torture::Judging<'a>), Failure> {
-    Err(crate::left_out::left_out("Xen's guests and its emulated host", "xen"))
+    Err(crate::left_out::without_xen())
 }
