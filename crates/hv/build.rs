@@ -21,11 +21,11 @@ fn main() {
         "../sched",
         "../workload",
     ]);
-    if std::env::var_os("CARGO_FEATURE_GUEST").is_none() {
-        return;
-    }
+    println!("cargo::rustc-check-cfg=cfg(kvm)");
     let target = overspin_guest_build::target();
-    if target.starts_with("x86_64-") && target.contains("-linux-") {
+    let is_target = target.starts_with("x86_64-") && target.contains("-linux-");
+    if is_target && std::env::var_os("CARGO_FEATURE_KVM").is_some() {
+        println!("cargo::rustc-cfg=kvm");
         let image = overspin_guest_build::build("overspin-guest", &FLAGS);
         println!("cargo::rustc-env=OVERSPIN_GUEST={}", image.display());
     }

@@ -1,11 +1,11 @@
 //! Scenarios made here, for guest programs of a few instructions and for fuzzing: no file states them.
 
 use overspin_scenario::{Domain, Host, Picos, Scenario, Workload, Workloads};
-use overspin_workload::Kinds;
 
 /// A workload of this kind with all defaults. Small guest programs do not look at it.
+#[cfg(kvm)]
 pub(crate) fn workload(kind: &str) -> Workload {
-    let kinds = Kinds::builtin();
+    let kinds = overspin_workload::Kinds::builtin();
     let load = kinds.find(kind).expect("it is a workload of this project");
     load.lower(load.keys.defaults()).expect("its defaults are legal")
 }

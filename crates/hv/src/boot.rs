@@ -71,14 +71,6 @@ pub(crate) fn make(
     seed: u64,
     interest: Interest,
 ) -> Result<BootedMachine, Refused> {
-    if hv.image.is_empty() {
-        return Err(Refused::Machine {
-            cause: format!("this build of overspin is without the guests of `{}`, so that it takes less time to build", crate::NAME),
-            remedy: "build it with them, in the folder of its sources: `cargo build --release --features hv`; or use \
-                     `--world threads`"
-                .into(),
-        });
-    }
     let program = Program::parse(&hv.image)
         .map_err(|what| Refused::Invalid(format!("the guest program: {what}")))?;
     make_with(hv, &program, scenario, seed, interest)

@@ -7,54 +7,55 @@
 //! What is measured is this machine: its costs, its noise. Keys of a scenario that describe a simulated machine
 //! are not honoured, and `World::supports` names them.
 //!
-//! This works on Linux on x86-64 with `/dev/kvm`. Elsewhere every run is refused with the reason.
+//! This works on Linux on x86-64 with `/dev/kvm`, in a build with the feature `kvm`; the build script sets `cfg(kvm)` where
+//! both are there. Elsewhere every run is refused with the reason.
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod boot;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod clock;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod core;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod doorbell;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 #[doc(hidden)]
 pub mod fuzz;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod hypercalls;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod image;
+#[cfg(kvm)]
 #[path = "../guest/src/job.rs"]
 mod job;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod kvm_run;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod lifecycle;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod memory;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod outcome;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod passes;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod pcpu;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub mod probe;
-#[cfg(all(test, target_os = "linux", target_arch = "x86_64"))]
+mod probe;
+#[cfg(all(test, kvm))]
 mod race;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod rate;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod run;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod ticks;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod timer;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod timers;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod tracing;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(kvm)]
 mod vcpu;
 mod world;
 
@@ -62,6 +63,7 @@ mod alone;
 mod costs;
 
 pub use costs::{HvCosts, Singles};
+pub use probe::{Round, round};
 pub use world::Hv;
 
 extern crate alloc;

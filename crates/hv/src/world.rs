@@ -6,13 +6,6 @@ use overspin_locks::find;
 use overspin_scenario::{Domain, Outcome, Scenario};
 use overspin_sched::Schedulers;
 use overspin_workload::{First, Kinds, LayoutOf, Loads};
-use std::borrow::Cow;
-
-/// The guest image that comes with this crate; nothing where it was left out.
-#[cfg(all(feature = "guest", target_os = "linux", target_arch = "x86_64"))]
-const IMAGE: &[u8] = include_bytes!(env!("OVERSPIN_GUEST"));
-#[cfg(not(all(feature = "guest", target_os = "linux", target_arch = "x86_64")))]
-const IMAGE: &[u8] = &[];
 
 /// Most tasks of a guest at a time: their stacks are a part of the 1 GiB that it may have.
 const MOST_TASKS: u64 = 4000;
@@ -21,30 +14,45 @@ const MOST_TASKS: u64 = 4000;
 #[derive(Clone, Debug)]
 pub struct Hv {
     pub(crate) schedulers: Schedulers,
-    pub(crate) image: Cow<'static, [u8]>,
+    #[cfg(kvm)]
+    pub(crate) image: std::borrow::Cow<'static, [u8]>,
 }
 
 impl Default for Hv {
     fn default() -> Self {
-        Self { schedulers: Schedulers::builtin(), image: Cow::Borrowed(IMAGE) }
+        Self {
+            schedulers: Schedulers::builtin(),
+            #[cfg(kvm)]
+            image: include_bytes!(env!("OVERSPIN_GUEST")).into(),
+        }
     }
 }
 
 impl Hv {
     /// With these schedulers.
     #[must_use]
-    pub fn with_schedulers(self, schedulers: Schedulers) -> Self {
-        Self { schedulers, ..self }
+    pub fn with_schedulers(mut self, schedulers: Schedulers) -> Self {
+        self.schedulers = schedulers;
+        self
     }
 
     /// With another guest program: a static ELF file for x86-64. It need not look at the workloads.
     ///
     /// # Errors
     /// Why it cannot be a guest.
+    #[cfg(kvm)]
     pub fn with_guest(self, program: Vec<u8>) -> Result<Self, String> {
-        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         crate::image::Program::parse(&program)?;
-        Ok(Self { image: Cow::Owned(program), ..self })
+        Ok(Self { image: program.into(), ..self })
+    }
+
+    /// With another guest program, which this build cannot run.
+    ///
+    /// # Errors
+    /// Never: the run is refused.
+    #[cfg(not(kvm))]
+    pub fn with_guest(self, _: Vec<u8>) -> Result<Self, String> {
+        Ok(self)
     }
 
     /// What the domains have to do.
@@ -165,7 +173,7 @@ impl World for Hv {
         Ok(Ignored::of(&IGNORED, scenario))
     }
 
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    #[cfg(kvm)]
     fn run(
         &self,
         scenario: &Scenario,
@@ -176,7 +184,7 @@ impl World for Hv {
         crate::run::run(self, scenario, seed, observer, cancel)
     }
 
-    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    #[cfg(not(kvm))]
     fn run(
         &self,
         _: &Scenario,
@@ -184,9 +192,25 @@ impl World for Hv {
         _: &mut dyn Observer,
         _: &dyn Cancel,
     ) -> Result<Outcome, Refused> {
-        Err(Refused::Machine {
-            cause: format!("the world `{NAME}` needs Linux on x86-64"),
-            remedy: "use `--world threads`, which works on every Linux, or `--world sim`".into(),
-        })
+        Err(absent())
+    }
+}
+
+/// Why this build cannot run vCPUs.
+#[cfg(not(kvm))]
+pub(crate) fn absent() -> Refused {
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Refused::Machine {
+            cause: format!(
+                "this build of overspin is without `{NAME}`, its hypervisor for KVM, so that it takes less time to build"
+            ),
+            remedy: "build it with that, in the folder of its sources: `cargo build --release --features hv`; or use \
+                     `--world threads`"
+                .into(),
+        };
+    }
+    Refused::Machine {
+        cause: format!("the world `{NAME}` needs Linux on x86-64"),
+        remedy: "use `--world threads`, which works on every Linux, or `--world sim`".into(),
     }
 }

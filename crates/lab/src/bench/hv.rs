@@ -10,15 +10,14 @@ const ROUNDS: usize = 15;
 /// round with the number of rounds done and to do.
 ///
 /// # Errors
-/// If this machine has no usable KVM.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+/// If this machine has no usable KVM, or this build no hypervisor.
 pub fn hv(tell: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, Refused> {
     let mut rounds = Vec::with_capacity(ROUNDS);
     for i in 0..ROUNDS {
-        rounds.push(overspin_hv::probe::round(i as u64)?);
+        rounds.push(overspin_hv::round(i as u64)?);
         tell(i + 1, ROUNDS);
     }
-    let all = |of: fn(&overspin_hv::probe::Round) -> Option<f64>| -> Vec<f64> {
+    let all = |of: fn(&overspin_hv::Round) -> Option<f64>| -> Vec<f64> {
         rounds.iter().filter_map(of).collect()
     };
     let ns = |name: &str, samples, limit| BenchResult::of(name.into(), samples, "ns", limit);
@@ -43,7 +42,7 @@ pub fn hv(tell: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, Refuse
     if !wakes.is_empty() {
         // The entry itself is half of a round trip, on both sides.
         let whole = |wake: f64, trip: f64| wake + trip / 2.0;
-        let of = move |r: &overspin_hv::probe::Round| {
+        let of = move |r: &overspin_hv::Round| {
             Some(whole(r.wake?, r.round_trip) / whole(r.thread_wake?, r.round_trip))
         };
         results.extend([
@@ -57,16 +56,4 @@ pub fn hv(tell: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, Refuse
         ]);
     }
     Ok(results)
-}
-
-/// There is no such hypervisor here.
-///
-/// # Errors
-/// Always.
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-pub fn hv(_: &mut dyn FnMut(usize, usize)) -> Result<Vec<BenchResult>, Refused> {
-    Err(Refused::Machine {
-        cause: "the micro-hypervisor needs Linux on x86-64".into(),
-        remedy: "use `overspin bench locks`, which needs neither".into(),
-    })
 }

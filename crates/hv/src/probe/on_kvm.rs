@@ -1,8 +1,6 @@
-//! What this machine's virtualisation costs, and what the hypervisor adds to it.
-//!
-//! Each figure of ours stands beside its floor, measured in the same round: a bare entry and exit of one vCPU, a bare
-//! wake-up of a thread. All times are in nanoseconds.
+//! The measurements.
 
+use super::Round;
 use crate::clock::Clock;
 use crate::image::{Image, Program, Sizes};
 use crate::kvm_run::{self, Exit};
@@ -71,27 +69,6 @@ fn code(from: *const u8, to: *const u8) -> &'static [u8] {
     unsafe { std::slice::from_raw_parts(from, to.offset_from_unsigned(from)) }
 }
 
-/// One round of measurements, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Round {
-    /// A bare exit and entry: a vCPU alone on a thread, without the hypervisor.
-    pub round_trip: f64,
-    /// An entry and exit where two vCPUs are entered in turn: what the kernel itself takes for a switch.
-    pub alternating: f64,
-    /// A switch between two vCPUs of a pCPU: the first yields.
-    pub switch: f64,
-    /// The part of it outside `KVM_RUN`: the decision, the hypercall, the lock, and caches that are cold after the
-    /// exit.
-    pub outside: f64,
-    /// The scheduling pass: the scheduler's decision, the runstates, the pages of both vCPUs.
-    pub decision: f64,
-    /// From the moment at which a vCPU is woken by another pCPU to the moment at which it is entered; `None` with one
-    /// CPU.
-    pub wake: Option<f64>,
-    /// A bare wake-up of a thread on another CPU.
-    pub thread_wake: Option<f64>,
-}
-
 /// How long each part of a round runs.
 const PART: Picos = Picos::ms(150);
 /// Round trips of a part of a round.
@@ -100,10 +77,7 @@ const TRIPS: usize = 1_500;
 const WAKES: u64 = 300;
 
 /// Measures once.
-///
-/// # Errors
-/// If this machine has no usable KVM.
-pub fn round(seed: u64) -> Result<Round, Refused> {
+pub(super) fn round(seed: u64) -> Result<Round, Refused> {
     let two = crate::pcpu::allowed_cpus().len() >= 2;
     // Before and after: this machine's speed may change meanwhile.
     let before = [bare(1)?, bare(2)?];
