@@ -95,7 +95,7 @@ pub struct InGuests {
     pub machine: Machine,
     /// The initial file system of [`crate::init`].
     pub init: PathBuf,
-    /// The disk of [`crate::image`]; without one, guests see the host's files.
+    /// The disk of [`crate::image`]; without one, guests see the host's files where programs run in them.
     pub disk: Option<PathBuf>,
     /// The locks, by the names of [`crate::LOCKS`], or the kernel's own.
     pub locks: Vec<String>,
@@ -160,7 +160,11 @@ impl InGuests {
         self.steps.tell("booting");
         let machine = self.machine.clone().with_lock(lock);
         let guard = guard_of(scratch);
-        let files = self.disk.as_deref().map_or(Files::OfHost, Files::Disk);
+        let files = match (&self.disk, &self.work) {
+            (Some(disk), _) => Files::Disk(disk),
+            (None, Work::Dup(_)) => Files::None,
+            (None, _) => Files::OfHost,
+        };
         let mut guest = Guest::boot(&machine, &self.init, files, scratch.path(), &guard, cancel)
             .map_err(no_answer)?;
         let result = work(&mut guest);
@@ -211,7 +215,7 @@ impl InGuests {
             Err(other) => return Err(no_answer(other)),
         };
         let mut outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 1.0);
-        if lock == STOCK_FAIR {
+        if lock == STOCK_FAIR && !ran.lock_events.is_empty() {
             outcome = outcome.with(&SLOW_PATHS, slow_paths(&ran) as f64);
         }
         self.base[part].get_or_insert(lasted);

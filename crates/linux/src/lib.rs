@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`object`] | the locks as an object file: `locks/`, compiled without the standard library |
 //! | [`source`] | the kernel's source: the distribution's package, or a folder |
+//! | [`stock`] | kernels of the distribution's packages, and any other: without our locks |
 //! | [`kernel`] | what is changed in the source, how it is configured and compiled |
 //! | [`init`] | the first process of guests, `guest/`, in an initial file system |
 //! | [`image`] | the disk of guests: a compiler, and a tree to build |
@@ -28,6 +29,7 @@ pub mod needs;
 pub mod object;
 mod program;
 pub mod source;
+pub mod stock;
 pub mod talk;
 pub mod torture;
 pub mod world;

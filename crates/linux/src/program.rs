@@ -64,6 +64,20 @@ pub enum LinuxError {
         /// The line behind which something is inserted.
         line: &'static str,
     },
+    /// The distribution has no such kernel.
+    #[error("there is no package of Linux {version}; there are packages of {there}")]
+    NoVersion {
+        /// What was asked for.
+        version: String,
+        /// What there is.
+        there: String,
+    },
+    /// The distribution has no such suite.
+    #[error("there are no packages of a suite `{0}`")]
+    NoSuite(String),
+    /// A file is something else.
+    #[error("{0} is no Linux kernel for x86")]
+    NoKernel(String),
     /// The object file has something that a kernel must not have.
     #[error("the locks cannot be part of a kernel: {0}")]
     Object(String),
@@ -108,6 +122,9 @@ impl LinuxError {
                 "a kernel takes 3 GB: free some space, or set XDG_CACHE_HOME to another folder".into()
             }
             Self::Source { .. } => "give the source of Linux 6.1: docs/linux.md says what is changed".into(),
+            Self::NoVersion { .. } => "name another suite of the distribution, as --suite trixie-backports; or a file, as --kernel /boot/vmlinuz-6.1.0".into(),
+            Self::NoSuite(_) => "give a name of the distribution's, for example --suite trixie-backports".into(),
+            Self::NoKernel(_) => "give an image as a package has it in /boot, or a vmlinux".into(),
             Self::Object(_) => "a newer compiler may do it otherwise: use the one of rust-toolchain or CONTRIBUTING".into(),
             Self::NoTree(_) => "build overspin from its sources, and keep them: cargo run --release -- linux build".into(),
             Self::Guest(_) => "see what it says: a guest has only what its disk has".into(),
@@ -119,6 +136,20 @@ impl LinuxError {
 
 pub(crate) fn file(path: &Path, cause: std::io::Error) -> LinuxError {
     LinuxError::File { path: path.display().to_string(), cause }
+}
+
+/// Is written into a folder when all is there that belongs there.
+const COMPLETE: &str = ".overspin-complete";
+
+/// Notes that the folder is complete.
+pub(crate) fn complete(folder: &Path) -> Result<(), LinuxError> {
+    let mark = folder.join(COMPLETE);
+    fs::write(&mark, "").map_err(|cause| file(&mark, cause))
+}
+
+/// Whether that was noted.
+pub(crate) fn is_complete(folder: &Path) -> bool {
+    folder.join(COMPLETE).exists()
 }
 
 /// What a command gets before it is started: it may add what ends the command if this process is killed. An error is in words.

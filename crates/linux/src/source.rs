@@ -4,13 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::program::{file, output};
+use crate::program::{complete, file, is_complete, output};
 use crate::{LinuxError, kernel};
 
 /// The distribution's package with the source of the version that the changes are made for.
 pub(crate) const PACKAGE: &str = "linux-source-6.1";
-/// Is written when the source is complete.
-const COMPLETE: &str = ".overspin-complete";
 
 /// Fetches the distribution's source into a folder below `cache`, unless it is there, and returns that folder. Nothing is
 /// installed.
@@ -19,7 +17,7 @@ const COMPLETE: &str = ".overspin-complete";
 /// If a program of the package manager is missing or fails, or there is no space.
 pub fn of_distribution(cache: &Path) -> Result<PathBuf, LinuxError> {
     let tree = cache.join(PACKAGE);
-    if tree.join(COMPLETE).exists() {
+    if is_complete(&tree) {
         return Ok(tree);
     }
     let packages = cache.join("debs");
@@ -57,7 +55,7 @@ pub fn of_folder(folder: &Path, cache: &Path) -> Result<PathBuf, LinuxError> {
     kernel::fits(&folder)?;
     let name: String = folder.to_string_lossy().replace('/', "-");
     let tree = cache.join(format!("copy{name}"));
-    if tree.join(COMPLETE).exists() {
+    if is_complete(&tree) {
         return Ok(tree);
     }
     let _ = fs::remove_dir_all(&tree);
@@ -65,9 +63,4 @@ pub fn of_folder(folder: &Path, cache: &Path) -> Result<PathBuf, LinuxError> {
     output(Command::new("cp").args(["-a", "--reflink=auto"]).arg(&folder).arg(&tree))?;
     complete(&tree)?;
     Ok(tree)
-}
-
-fn complete(tree: &Path) -> Result<(), LinuxError> {
-    let mark = tree.join(COMPLETE);
-    fs::write(&mark, "").map_err(|cause| file(&mark, cause))
 }

@@ -1,7 +1,7 @@
 //! `overspin linux exec`: a program of this host in a guest whose kernel has one lock or another.
 
 use super::measure::machine_of;
-use super::{SourceArgs, Teller, built, failure, guarded_in, known};
+use super::{KernelArgs, Teller, failure, guarded_in, kernel_of};
 use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show;
@@ -10,7 +10,7 @@ use clap::Args;
 use overspin_linux::guest::{Guest, NoAnswer};
 use overspin_linux::machine::Files;
 use overspin_linux::talk::{Ask, Ran, Root, Say};
-use overspin_linux::{STOCK, STOCK_FAIR, needs};
+use overspin_linux::{STOCK, needs};
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) struct ExecArgs {
     #[command(flatten)]
     size: super::measure::SizeArgs,
     #[command(flatten)]
-    source: SourceArgs,
+    kernel: KernelArgs,
     /// The program and its arguments; it sees this machine's files, and what it writes is gone at the end
     #[arg(
         required = true,
@@ -40,11 +40,11 @@ pub(super) struct ExecArgs {
 }
 
 pub(super) fn exec(args: &ExecArgs, global: &Global) -> Result<Verdict, Failure> {
-    known(std::slice::from_ref(&args.lock), &[STOCK, STOCK_FAIR])?;
+    args.kernel.locks(std::slice::from_ref(&args.lock), &[])?;
     needs::programs(&needs::TO_RUN).map_err(failure)?;
     guarded_in(|guard, folder| {
         let teller = Teller::new(global);
-        let built = built(&args.source, &teller, guard)?;
+        let built = kernel_of(&args.kernel, &teller, guard)?;
         let (machine, init, _) = machine_of(&built, &args.size, &teller, guard)?;
         // From here on others may go on.
         drop(built);

@@ -1,7 +1,7 @@
 //! `overspin linux kernbench` and `dup`: benchmarks inside guests, with one lock or another as their kernel's spinlock.
 
 use super::xen::{self, XenArgs};
-use super::{Built, SourceArgs, Teller, built, failure, guarded, known};
+use super::{Built, KernelArgs, Teller, failure, guarded, kernel_of};
 use crate::args::{EXIT_CODES, Global, cpus};
 use crate::command::{self, Command};
 use crate::failure::{Failure, Verdict};
@@ -11,7 +11,7 @@ use crate::measure::real::{Prepared, RealArgs, run_with};
 use clap::{Args, ValueEnum};
 use overspin_linux::benchmark::{InGuests, Measured, Work};
 use overspin_linux::machine::{self, Machine};
-use overspin_linux::{Guard, STOCK, STOCK_FAIR, image, init, needs};
+use overspin_linux::{Guard, image, init, needs, source};
 use overspin_real::kernbench::Load;
 use overspin_real::preload::Locks;
 use overspin_report::Block;
@@ -26,6 +26,9 @@ const RUNS: u32 = 5;
 const VCPUS: u32 = 4;
 /// MiB: what 16 compilers need.
 const MEMORY: u32 = 1024;
+
+/// Locks of guests, if the user does not say: those of 2008, the base first. The others may take ten times as long.
+pub(super) const OF_2008: [&str; 3] = ["lock-byte", "xen-pv", "ticket"];
 
 /// How large a guest is, and where it runs.
 #[derive(Debug, Args)]
@@ -58,18 +61,14 @@ pub(super) enum Clock {
 #[derive(Debug, Args)]
 pub(super) struct WhichArgs {
     /// Locks: those of `overspin linux torture`, stock (what the kernel itself chooses) or stock-fair (its queue that serves
-    /// in order). Others may take ten times as long as the first one; then they count as never ready
-    #[arg(
-        long = "lock",
-        value_name = "NAMES",
-        value_delimiter = ',',
-        default_value = "lock-byte,xen-pv,ticket"
-    )]
+    /// in order); default: lock-byte, xen-pv and ticket, of a stock kernel both of its own. Others may take ten times as long as
+    /// the first one; then they count as never ready
+    #[arg(long = "lock", value_name = "NAMES", value_delimiter = ',')]
     pub(super) locks: Vec<String>,
     #[command(flatten)]
     pub(super) size: SizeArgs,
     #[command(flatten)]
-    pub(super) source: SourceArgs,
+    pub(super) kernel: KernelArgs,
 }
 
 /// Guests, and what is measured of them.
@@ -191,7 +190,7 @@ impl WhichArgs {
         Self {
             locks: locks.iter().map(|name| (*name).to_owned()).collect(),
             size: SizeArgs { vcpus: VCPUS, cpus: None, memory: None, clock: Clock::Host },
-            source: SourceArgs { source: None },
+            kernel: KernelArgs::default(),
         }
     }
 }
@@ -205,28 +204,32 @@ pub(super) fn measured(
     first: &dyn Fn(&Record) -> Vec<Block>,
     global: &Global,
 ) -> Result<Verdict, Failure> {
-    known(&args.locks, &[STOCK, STOCK_FAIR])?;
-    let with_disk = !matches!(work, Work::Measured(_));
+    let names = args.kernel.locks(&args.locks, &OF_2008)?;
+    let with_disk = matches!(work, Work::Kernbench(_));
     let for_disk: &[_] = if with_disk { &needs::FOR_DISKS } else { &[] };
     for needed in [&needs::TO_RUN[..], &needs::TO_PIN, for_disk] {
         needs::programs(needed).map_err(failure)?;
     }
     let mut benchmark = guarded(|guard| {
         let teller = Teller::new(global);
-        let built = built(&args.source, &teller, guard)?;
+        let built = kernel_of(&args.kernel, &teller, guard)?;
         let (machine, init, why) = machine_of(&built, &args.size, &teller, guard)?;
         let disk = match with_disk {
             true => {
                 teller.tell("the disk of guests: made once");
-                Some(image::make(&built.cache, &built.tree, guard).map_err(failure)?)
+                let tree = match &built.tree {
+                    Some(tree) => tree.clone(),
+                    None => source::of_distribution(&built.cache).map_err(failure)?,
+                };
+                Some(image::make(&built.cache, &tree, guard).map_err(failure)?)
             }
             false => None,
         };
-        let mut benchmark = InGuests::new(machine, init, disk, args.locks.clone(), work);
+        let mut benchmark = InGuests::new(machine, init, disk, names.clone(), work);
         benchmark.why_emulated = why;
         Ok(benchmark)
     })?;
-    let locks = Locks { names: args.locks.clone(), library: None };
+    let locks = Locks { names, library: None };
     run_with(&mut benchmark, &locks, real, runs, first, global)
 }
 
@@ -240,7 +243,11 @@ pub(super) fn machine_of(
     let memory = size.memory.unwrap_or(MEMORY);
     needs::memory(memory).map_err(failure)?;
     teller.tell("the first process of guests");
-    let init = init::compile(&built.cache.join("init")).map_err(failure)?;
+    let folder = built.cache.join("init");
+    let mut init = init::compile(&folder).map_err(failure)?;
+    if let Some(stock) = &built.stock {
+        init = stock.with_modules(&init, &folder).map_err(failure)?;
+    }
     teller.tell("what carries a kernel here: KVM is tried");
     let (accelerator, why) =
         machine::accelerator(&built.kernel, &built.cache, guard).map_err(failure)?;

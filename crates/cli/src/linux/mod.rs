@@ -14,7 +14,10 @@ use crate::show::Outputs;
 use clap::{Args, Subcommand};
 use exec::ExecArgs;
 use measure::{DupArgs, KernbenchArgs, MeasuredArgs};
-use overspin_linux::{Guard, LOCKS, LinuxError, guard_of, kernel, needs, object, source};
+use overspin_linux::stock::{self, Stock};
+use overspin_linux::{
+    Guard, LOCKS, LinuxError, STOCK, STOCK_FAIR, guard_of, kernel, needs, object, source,
+};
 use overspin_real::scratch::Scratch;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -44,11 +47,25 @@ enum LinuxCommand {
     Exec(ExecArgs),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 struct SourceArgs {
     /// Source of a Linux 6.1, which is copied; without it, the distribution's package linux-source-6.1
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
+}
+
+/// Which kernel guests have.
+#[derive(Debug, Default, Args)]
+struct KernelArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Instead of a kernel with our locks: a stock one of the distribution's packages, which is unpacked and not installed, for
+    /// example 6.12; or the path of any
+    #[arg(long, value_name = "VERSION|FILE", conflicts_with = "source")]
+    kernel: Option<String>,
+    /// Suite of the distribution whose packages have that version, for example trixie-backports; default: this machine's
+    #[arg(long, value_name = "NAME", requires = "kernel")]
+    suite: Option<String>,
 }
 
 pub(crate) fn linux(args: &LinuxArgs, global: &Global) -> Result<Verdict, Failure> {
@@ -83,7 +100,9 @@ fn guarded_in<T>(what: impl FnOnce(Guard<'_>, &Path) -> Result<T, Failure>) -> R
 /// A kernel, and where it and all that is made with it are.
 struct Built {
     kernel: PathBuf,
-    tree: PathBuf,
+    /// Its source; none of a stock kernel.
+    tree: Option<PathBuf>,
+    stock: Option<Stock>,
     cache: PathBuf,
     /// As long as it is open, no other command changes any of them.
     _alone: File,
@@ -126,7 +145,43 @@ fn built(args: &SourceArgs, teller: &Teller<'_>, guard: Guard<'_>) -> Result<Bui
     let object = object::compile(&cache.join("locks")).map_err(failure)?;
     teller.tell("the kernel: the first time takes minutes, later ones seconds");
     let kernel = kernel::build(&tree, &object, guard).map_err(failure)?;
-    Ok(Built { kernel, tree, cache, _alone: alone })
+    Ok(Built { kernel, tree: Some(tree), stock: None, cache, _alone: alone })
+}
+
+/// The kernel that guests have.
+fn kernel_of(args: &KernelArgs, teller: &Teller<'_>, guard: Guard<'_>) -> Result<Built, Failure> {
+    let Some(which) = &args.kernel else { return built(&args.source, teller, guard) };
+    let cache = overspin_linux::cache().map_err(failure)?;
+    let alone = overspin_linux::alone(&cache).map_err(failure)?;
+    teller.tell("the stock kernel: fetched and unpacked once");
+    let is_version = which.starts_with(|c: char| c.is_ascii_digit()) && !which.contains('/');
+    let stock = match is_version {
+        true => stock::of_distribution(which, args.suite.as_deref(), &cache),
+        false => stock::of_file(Path::new(which)),
+    };
+    let stock = stock.map_err(failure)?;
+    let kernel = stock.kernel.clone();
+    Ok(Built { kernel, tree: None, stock: Some(stock), cache, _alone: alone })
+}
+
+impl KernelArgs {
+    /// The locks that are meant where nobody names any, and an error if one is named that the kernel does not have.
+    fn locks<'a>(&self, named: &'a [String], ours: &[&'a str]) -> Result<Vec<String>, Failure> {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let own = [STOCK, STOCK_FAIR];
+        if self.kernel.is_none() {
+            known(named, &own)?;
+            return Ok(if named.is_empty() { owned(ours) } else { named.to_vec() });
+        }
+        match named.iter().find(|name| !own.contains(&name.as_str())) {
+            None if named.is_empty() => Ok(owned(&own)),
+            None => Ok(named.to_vec()),
+            Some(name) => Err(Failure::usage(
+                format!("a stock kernel does not have the lock `{name}`"),
+                format!("leave --kernel out, or name {} or {}", own[0], own[1]),
+            )),
+        }
+    }
 }
 
 /// An error if one of these is no lock of a kernel's word, or none of `besides`.

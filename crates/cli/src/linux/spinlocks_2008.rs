@@ -1,6 +1,6 @@
 //! `overspin reproduce 2008-spinlocks --world linux`: what was published in 2008, beside guests of this machine.
 
-use super::measure::{WhichArgs, measured};
+use super::measure::{OF_2008, WhichArgs, measured};
 use crate::args::{Global, RecordArgs};
 use crate::failure::{Failure, Verdict};
 use crate::measure::real::RealArgs;
@@ -11,8 +11,6 @@ use overspin_real::kernbench::Load;
 use overspin_report::{Block, Grid, short};
 use overspin_runs::record::Record;
 
-/// Its locks, the base first: the others may take ten times as long.
-const LOCKS: [&str; 3] = ["lock-byte", "xen-pv", "ticket"];
 /// Its loads, by their names in places and in the published figures.
 const LOADS: [(Load, &str); 2] = [(Load::Half, "half load"), (Load::Optimal, "optimal load")];
 /// Figures whose ratios are compared, and their words.
@@ -31,7 +29,7 @@ pub(super) fn reproduce(
     let real = RealArgs::of(runs.unwrap_or(RUNS), record);
     let beside = |record: &Record| beside(experiment, record);
     let work = Work::Kernbench(LOADS.map(|(load, _)| load).to_vec());
-    measured(work, &WhichArgs::of(&LOCKS), &real, RUNS, &beside, global)
+    measured(work, &WhichArgs::of(&OF_2008), &real, RUNS, &beside, global)
 }
 
 fn beside(experiment: &Experiment, record: &Record) -> Vec<Block> {
@@ -60,7 +58,7 @@ fn find<'f>(figures: &'f [Compared], lock: &str, load: &str, metric: &str) -> Op
 
 /// The sentence that answers.
 fn answer(figures: &[Compared], claims: &[Judged]) -> String {
-    let [base, others @ ..] = LOCKS;
+    let [base, others @ ..] = OF_2008;
     let loads = LOADS.iter().filter_map(|(_, load)| {
         let elapsed = |lock| find(figures, lock, load, METRICS[0].0)?.simulated;
         let base = elapsed(base)?;
@@ -89,11 +87,11 @@ fn ratios(figures: &[Compared], record: &Record) -> Grid {
     };
     for (load, words_of_load) in LOADS {
         for (metric, words) in METRICS {
-            for lock in LOCKS {
+            for lock in OF_2008 {
                 let Some(figure) = find(figures, lock, words_of_load, metric) else {
                     continue;
                 };
-                let base = find(figures, LOCKS[0], words_of_load, metric);
+                let base = find(figures, OF_2008[0], words_of_load, metric);
                 let ratio =
                     |value: Option<f64>, base: Option<f64>, never: bool| match value.zip(base) {
                         Some((value, base)) => short(value / base),

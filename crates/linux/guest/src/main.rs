@@ -1,6 +1,7 @@
 //! First process of a guest: it mounts what programs need, does what the host asks for, and says what came out.
 
 mod dup;
+mod modules;
 mod program;
 mod root;
 #[path = "../../src/talk.rs"]
@@ -31,6 +32,7 @@ fn main() {
 
 fn serve() -> Result<(), String> {
     root::mount_usual("")?;
+    modules::load();
     let port = port()?;
     let open = || File::options().read(true).write(true).open(&port);
     let hears = open().map_err(|e| format!("{}: {e}", port.display()))?;

@@ -3,12 +3,12 @@
 use super::XenArgs;
 use crate::args::Global;
 use crate::failure::{Failure, Verdict};
-use crate::linux::measure::{Clock, GuestArgs, SizeArgs, WhichArgs};
+use crate::linux::measure::{Clock, GuestArgs, OF_2008, SizeArgs, WhichArgs};
 use crate::linux::torture::{Judging, TortureArgs};
-use crate::linux::{SourceArgs, Teller, built, failure, guarded, known};
+use crate::linux::{Built, Teller, built, failure, guarded, kernel_of};
 use crate::measure::real::run_with;
 use crate::xen_emulated;
-use overspin_linux::{Guard, STOCK, STOCK_FAIR, needs};
+use overspin_linux::{Guard, needs};
 use overspin_real::preload::Locks;
 use overspin_xen::emulated::{Clock as XenClock, Machine};
 use overspin_xen::guests::{DupInXen, Guests, torture};
@@ -30,11 +30,11 @@ pub(in crate::linux) fn dup(
     args: &GuestArgs,
     global: &Global,
 ) -> Result<Verdict, Failure> {
-    let GuestArgs { which: WhichArgs { locks, size, source }, real } = args;
-    known(locks, &[STOCK, STOCK_FAIR])?;
-    let guests = guests(xen, size, source, global)?;
-    let mut benchmark = DupInXen::new(guests, locks.clone(), seconds);
-    let locks = Locks { names: locks.clone(), library: None };
+    let GuestArgs { which: WhichArgs { locks, size, kernel }, real } = args;
+    let names = kernel.locks(locks, &OF_2008)?;
+    let guests = guests(xen, size, global, |teller, guard| kernel_of(kernel, teller, guard))?;
+    let mut benchmark = DupInXen::new(guests, names.clone(), seconds);
+    let locks = Locks { names, library: None };
     run_with(&mut benchmark, &locks, real, RUNS, &|_| Vec::new(), global)
 }
 
@@ -47,7 +47,8 @@ pub(in crate::linux) fn judging<'a>(
     stop: &'a dyn Fn() -> bool,
 ) -> Result<(String, Judging<'a>), Failure> {
     let size = SizeArgs { vcpus: args.vcpus, cpus: None, memory: None, clock: Clock::Host };
-    let guests = guests(&args.xen, &size, &args.source, global)?;
+    let guests =
+        guests(&args.xen, &size, global, |teller, guard| built(&args.source, teller, guard))?;
     let by = format!(
         "a paravirtual guest of Xen in QEMU's emulation, with {} pCPU{}, under the scheduler {}",
         guests.cpus,
@@ -60,12 +61,12 @@ pub(in crate::linux) fn judging<'a>(
     Ok((by, Box::new(judging)))
 }
 
-/// Guests of this size with the kernel, which is compiled as far as it is not up to date.
+/// Guests of this size with the kernel that `kernel` gets.
 fn guests(
     xen: &XenArgs,
     size: &SizeArgs,
-    source: &SourceArgs,
     global: &Global,
+    kernel: impl FnOnce(&Teller<'_>, Guard<'_>) -> Result<Built, Failure>,
 ) -> Result<Guests, Failure> {
     let scheduler = xen.scheduler.clone().unwrap_or_else(|| SCHEDULER.into());
     if !SCHEDULERS.contains(&&*scheduler) {
@@ -97,7 +98,6 @@ fn guests(
         memory: size.memory.unwrap_or(MEMORY),
     };
     needs::memory(guests.machine_memory()).map_err(failure)?;
-    let kernel =
-        guarded(|guard| built(source, &Teller::new(global), guard).map(|built| built.kernel))?;
+    let kernel = guarded(|guard| kernel(&Teller::new(global), guard).map(|built| built.kernel))?;
     Ok(Guests { machine: Machine { guest_kernel: Some(kernel), ..guests.machine }, ..guests })
 }
