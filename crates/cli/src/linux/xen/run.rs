@@ -5,7 +5,7 @@ use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::linux::measure::{Clock, GuestArgs, OF_2008, SizeArgs, WhichArgs};
 use crate::linux::torture::{Judging, TortureArgs};
-use crate::linux::{Built, Teller, built, failure, guarded, kernel_of};
+use crate::linux::{Built, Teller, built, failure, guarded};
 use crate::measure::real::run_with;
 use crate::xen_emulated;
 use overspin_linux::{Guard, needs};
@@ -31,8 +31,14 @@ pub(in crate::linux) fn dup(
     global: &Global,
 ) -> Result<Verdict, Failure> {
     let GuestArgs { which: WhichArgs { locks, size, kernel }, real } = args;
+    if kernel.kernel.is_some() {
+        return Err(Failure::usage(
+            "--kernel is not for guests of Xen: a stock kernel has Xen's devices as modules",
+            "leave it out, and name the lock stock or stock-fair of the kernel that is compiled here",
+        ));
+    }
     let names = kernel.locks(locks, &OF_2008)?;
-    let guests = guests(xen, size, global, |teller, guard| kernel_of(kernel, teller, guard))?;
+    let guests = guests(xen, size, global, |teller, guard| built(&kernel.source, teller, guard))?;
     let mut benchmark = DupInXen::new(guests, names.clone(), seconds);
     let locks = Locks { names, library: None };
     run_with(&mut benchmark, &locks, real, RUNS, &|_| Vec::new(), global)
