@@ -1,4 +1,4 @@
-//! A Linux whose only spinlock is a lock of Overspin as a paravirtual guest of real Xen, in the emulated machine. Its waiters
+//! A Linux whose only spinlock is a lock of Overspin as a guest of real Xen, in the emulated machine. Its waiters
 //! sleep in Xen's poll hypercall until the holder kicks them, as in the experiments of 2008 and 2012.
 
 use std::path::Path;
@@ -10,13 +10,22 @@ use overspin_linux::torture::{self, Verdict};
 use overspin_linux::{Guard, LinuxError, STOCK, STOCK_FAIR, guard_of};
 use overspin_real::scratch::Scratch;
 use overspin_real::{Benchmark, Cancel, Failed, Outcome, Steps};
-use overspin_xl::{Guest, Job, Message, Pool, Reports, Sample};
+use overspin_xl::{Guest, GuestType, Job, Message, Pool, Reports, Sample};
 
 use crate::emulated::{Clock, EmulatedError, Machine, memory_for, run};
 
 const SECOND: u64 = 1_000_000_000;
 /// The worker may make the hypercall that tells CPU times.
 const OPTIONS: &str = "xen_privcmd.unrestricted=1";
+
+/// A type of guest, in words.
+#[must_use]
+pub fn guest_type_words(guest_type: GuestType) -> &'static str {
+    match guest_type {
+        GuestType::Pv => "paravirtual",
+        GuestType::Pvh => "PVH",
+    }
+}
 
 /// Guests, and where they run.
 #[derive(Clone, Debug)]
@@ -106,10 +115,11 @@ impl Benchmark for DupInXen {
         };
         let xen = if self.xen.is_empty() { "Xen".into() } else { format!("Xen {}", self.xen) };
         format!(
-            "{vcpus} threads dup and close a file descriptor for {} s. A paravirtual guest of {xen} with {vcpus} vCPUs and \
-             {memory} MiB on {cpus} pCPU{}, under the scheduler {scheduler}; the dom0 has a pCPU of its own. Xen runs in \
+            "{vcpus} threads dup and close a file descriptor for {} s. A {} guest of {xen} with {vcpus} vCPUs and {memory} MiB \
+             on {cpus} pCPU{}, under the scheduler {scheduler}; the dom0 has a pCPU of its own. Xen runs in \
              QEMU's emulation, {by}, and is booted anew for each run. Kernel: {}.",
             self.seconds,
+            guest_type_words(machine.guest_type),
             if *cpus == 1 { "" } else { "s" },
             kernel
         )
@@ -327,6 +337,7 @@ mod tests {
             clock: Clock::Host,
             scheduler: "credit".into(),
             watch: false,
+            guest_type: GuestType::Pv,
             guest_kernel: None,
         };
         let (scheduler, cpus, vcpus, memory) = ("credit2".into(), 2, 4, 256);

@@ -29,7 +29,7 @@ pub struct Pool {
     pub cpus: Vec<u32>,
 }
 
-/// A paravirtual guest.
+/// A guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guest {
     /// Name of the domain.

@@ -18,7 +18,7 @@ mod session;
 mod xl;
 
 pub use error::XlError;
-pub use guest::Images;
+pub use guest::{GuestType, Images};
 pub use job::{Guest, Job, Pool, SCHEDULERS};
 pub use line::{Line, Sample, Start, WORK};
 pub use message::{Message, Orders};

@@ -9,7 +9,7 @@ use crate::show::{self, Outputs};
 use crate::world::{self, XEN};
 use overspin_real::scratch::Scratch;
 use overspin_runs::schedbench::{self, BenchFile, Origin, XenCpus, XenHost};
-use overspin_xl::{Images, Xl, XlError};
+use overspin_xl::{GuestType, Images, Xl, XlError};
 use std::path::{Path, PathBuf};
 
 pub(super) fn run(
@@ -123,5 +123,10 @@ fn images(kernel: &Path, folder: &Path) -> Result<Images, Failure> {
                 "use a build for x86-64 Linux, and free some space in the folder for temporary files",
             )
         })?;
-    Ok(Images { kernel: kernel.to_owned(), initramfs, more: String::new() })
+    Ok(Images {
+        kernel: kernel.to_owned(),
+        initramfs,
+        guest_type: GuestType::Pv,
+        more: String::new(),
+    })
 }

@@ -10,7 +10,7 @@ use overspin_lab::xen_spinlocks::{self, Comparison, GuestSpinlocks, KernelWork};
 use overspin_runs::schedbench::{self, Origin, XenCpus, XenHost};
 use overspin_scenario::Stopped;
 use overspin_xen::emulated::{self, Cache, Clock, EmulatedError, Machine, Unpacked};
-use overspin_xl::{Job, Message, Reports, SCHEDULERS};
+use overspin_xl::{GuestType, Job, Message, Reports, SCHEDULERS};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -126,7 +126,14 @@ fn machine(args: &XenEmulatedArgs, global: &Global) -> Result<Machine, Failure> 
         EmulatedClock::Instructions => Clock::Instructions(args.instruction.shift()),
         EmulatedClock::Host => Clock::Host,
     };
-    Ok(Machine { unpacked, clock, scheduler: SCHEDULER.into(), watch: false, guest_kernel: None })
+    Ok(Machine {
+        unpacked,
+        clock,
+        scheduler: SCHEDULER.into(),
+        watch: false,
+        guest_type: GuestType::Pv,
+        guest_kernel: None,
+    })
 }
 
 /// Makes the runs; `done` takes what each of them reported. Says why it stopped early, if it did.

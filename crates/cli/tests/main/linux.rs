@@ -35,6 +35,13 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
         ),
         (&["linux", "dup", "--world=xen", "--cpus=0"], &["CPUs of this machine", "--pcpus N"]),
         (&["linux", "torture", "--scheduler=null"], &["--scheduler is of guests of Xen"]),
+        (&["linux", "dup", "--guest-type=pvh"], &["--guest-type is of guests of Xen"]),
+        (
+            &["linux", "dup", "--kernel=6.12", "--lock=ticket"],
+            &["a stock kernel does not have the lock `ticket`", "stock or stock-fair"],
+        ),
+        (&["linux", "dup", "--suite=trixie"], &["--kernel"]),
+        (&["linux", "dup", "--kernel=6.12", "--world=xen"], &["--kernel is not for guests of Xen"]),
         (&["reproduce", "--world=linux"], &["needs the name of an experiment", "2008-spinlocks"]),
         (
             &["reproduce", "2016-schedbench", "--world=linux"],
@@ -126,6 +133,14 @@ fn waiters_of_a_guest_of_xen_sleep_and_those_of_a_ticket_lock_spin() {
     // The threads never sleep: what blocks a vCPU is the poll of a waiter, and the ticket lock has none.
     let [polls, spins] = ["pv-ticket", "ticket"].map(|lock| value(lock, "vcpu-blocked"));
     assert!(polls > 5.0 * spins, "{polls} s and {spins} s");
+    // The eleventh patch of 2012: with the processor's virtualisation, too, waiters sleep in Xen.
+    let args =
+        ["linux", "dup", "--world=xen", "--guest-type=pvh", "--lock=pv-ticket", "--length=3s"];
+    overspin.fine(&[&args[..], &["--runs=1", "--json=pvh.json"]].concat());
+    let record = json(&overspin.read("pvh.json"));
+    let mut samples = record["samples"].as_array().unwrap().iter();
+    let blocked = samples.find(|s| s["where"] == "pv-ticket" && s["metric"] == "vcpu-blocked");
+    assert!(blocked.unwrap()["value"].as_f64().unwrap() > 0.0, "{blocked:?}");
     let overspin = overspin.fine(&["linux", "torture", "xen-pv", "--world=xen", "--seconds=5"]);
     assert!(overspin.0.contains("1 of 1 locks pass"), "{}", overspin.0);
 }

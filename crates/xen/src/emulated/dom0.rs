@@ -92,7 +92,12 @@ pub(super) fn initramfs(
     let worker = worker_initramfs(module.as_deref())
         .map_err(|cause| file(module.as_deref().unwrap_or(&unpacked.modules), cause))?;
     archive.file(WORKER, &worker);
-    let images = Images { kernel: KERNEL.into(), initramfs: WORKER.into(), more: GUESTS.into() };
+    let images = Images {
+        kernel: KERNEL.into(),
+        initramfs: WORKER.into(),
+        guest_type: machine.guest_type,
+        more: GUESTS.into(),
+    };
     let orders = Orders { jobs: jobs.to_vec(), images, watch: machine.watch };
     archive.file("/orders.json", &serde_json::to_vec(&orders).unwrap_or_default());
     Ok(archive.finish())

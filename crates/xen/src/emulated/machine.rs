@@ -5,7 +5,7 @@ use super::unpacked::{Unpacked, bytes};
 use super::{EmulatedError, dom0};
 use flate2::read::GzDecoder;
 use overspin_linux::Guard;
-use overspin_xl::{Job, Message};
+use overspin_xl::{GuestType, Job, Message};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -23,6 +23,9 @@ const EACH_MEMORY: u32 = 8;
 const DOM0_CPUS: u32 = 1;
 /// What a CPU must have for Debian's programs, beyond the emulator's plainest one.
 const CPU: &str = "qemu64,+ssse3,+sse4.1,+sse4.2";
+/// What it needs in addition for guests that are not paravirtual: AMD's virtualisation with nested page tables, which QEMU
+/// emulates.
+const VIRTUALISATION: &str = ",+svm,+npt";
 /// How often to look whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
 /// The file of Xen's console.
@@ -50,6 +53,8 @@ pub struct Machine {
     pub scheduler: String,
     /// Its guests do not work but switch themselves off, and their consoles are what comes out.
     pub watch: bool,
+    /// The type of its guests.
+    pub guest_type: GuestType,
     /// The kernel of guests, as an ELF file, with all that the worker needs built in; none: the dom0's.
     pub guest_kernel: Option<PathBuf>,
 }
@@ -150,6 +155,10 @@ fn start(
          loglvl=warning guest_loglvl=warning",
         machine.scheduler
     );
+    let cpu = match machine.guest_type {
+        GuestType::Pv => CPU.to_owned(),
+        GuestType::Pvh => format!("{CPU}{VIRTUALISATION}"),
+    };
     let mut qemu = unpacked.qemu();
     match machine.clock {
         Clock::Instructions(shift) => qemu.args([
@@ -164,7 +173,7 @@ fn start(
         Clock::Host => qemu.args(["-accel", "tcg,thread=multi"]),
     };
     qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
-        .args(["-cpu", CPU, "-smp", &cpus.to_string(), "-m", &memory.to_string()])
+        .args(["-cpu", &cpu, "-smp", &cpus.to_string(), "-m", &memory.to_string()])
         .args(["-monitor", "none", "-serial", &format!("file:{CONSOLE}"), "-serial", "stdio"])
         .args(["-kernel", "xen", "-append", &xen_line])
         .args(["-initrd", "vmlinuz console=hvc0 quiet overspin.dom0,dom0.cpio"])

@@ -3,7 +3,7 @@
 
 use overspin_testing::{deep, skip};
 use overspin_xen::emulated::{Cache, Clock, Machine, run};
-use overspin_xl::{Guest, Job, Message, Pool};
+use overspin_xl::{Guest, GuestType, Job, Message, Pool};
 use std::collections::BTreeMap;
 
 fn guest(number: usize, work: &str) -> Guest {
@@ -34,6 +34,7 @@ fn two_hogs_share_a_pcpu_under_each_scheduler() {
         clock: Clock::Instructions(0),
         scheduler: "credit2".into(),
         watch: false,
+        guest_type: GuestType::Pv,
         guest_kernel: None,
     };
     let job = |scheduler: &str| Job {

@@ -1,6 +1,6 @@
 //! Runs against a script that stands for `xl`: it records its calls, and its guests answer as real ones do.
 
-use overspin_xl::{Guest, Images, Job, Pool, Sample, Xl, XlError, run, watch};
+use overspin_xl::{Guest, GuestType, Images, Job, Pool, Sample, Xl, XlError, run, watch};
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
@@ -60,7 +60,12 @@ impl Host {
     }
 
     fn run(&self, stop: &dyn Fn() -> bool) -> Result<Vec<Vec<Sample>>, XlError> {
-        let images = Images { kernel: "/k".into(), initramfs: "/i".into(), more: String::new() };
+        let images = Images {
+            kernel: "/k".into(),
+            initramfs: "/i".into(),
+            guest_type: GuestType::Pv,
+            more: String::new(),
+        };
         run(&self.xl(), &job(), &images, self.folder.path(), &mut |_| {}, stop)
     }
 
@@ -196,7 +201,12 @@ fn a_stop_restores_the_host() {
 fn watched_guests_say_what_is_on_their_consoles() {
     let host = Host::new("echo '[ 0.1] spinlocks are xen-pv'; echo '[ 9.9] End of test: SUCCESS'");
     host.write("fail", "destroy");
-    let images = Images { kernel: "/k".into(), initramfs: "/i".into(), more: String::new() };
+    let images = Images {
+        kernel: "/k".into(),
+        initramfs: "/i".into(),
+        guest_type: GuestType::Pv,
+        more: String::new(),
+    };
     let see = |job: &Job, stop: &dyn Fn() -> bool| {
         watch(&host.xl(), job, &images, host.folder.path(), &mut |_| {}, stop)
     };
@@ -220,7 +230,12 @@ fn what_belongs_to_others_is_left_alone() {
 
     let with = |cpus: &[u32]| {
         let host = Host::new(GUEST);
-        let images = Images { kernel: "/k".into(), initramfs: "/i".into(), more: String::new() };
+        let images = Images {
+            kernel: "/k".into(),
+            initramfs: "/i".into(),
+            guest_type: GuestType::Pv,
+            more: String::new(),
+        };
         let mut job = job();
         job.pool.cpus = cpus.to_vec();
         let error =

@@ -18,6 +18,15 @@ enum World {
     Xen,
 }
 
+/// What carries out a guest's privileged instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum GuestType {
+    /// Xen, which the kernel calls for each, as in 2008
+    Pv,
+    /// The processor's virtualisation, which QEMU emulates; the kernel knows Xen
+    Pvh,
+}
+
 /// What runs guests. Without anything said, QEMU does.
 #[derive(Debug, Args)]
 pub(super) struct XenArgs {
@@ -27,6 +36,9 @@ pub(super) struct XenArgs {
     /// pCPUs of a guest of Xen; default: 1
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=32))]
     pcpus: Option<u32>,
+    /// Type of a guest of Xen; default: pv
+    #[arg(long, value_name = "TYPE")]
+    guest_type: Option<GuestType>,
     /// Xen's scheduler; default: credit
     #[arg(long, value_name = "NAME")]
     scheduler: Option<String>,
@@ -35,7 +47,11 @@ pub(super) struct XenArgs {
 impl XenArgs {
     /// Whether guests run on Xen; an error if only what is said of Xen would mean that.
     pub(super) fn is_meant(&self) -> Result<bool, Failure> {
-        let given = [("--pcpus", self.pcpus.is_some()), ("--scheduler", self.scheduler.is_some())];
+        let given = [
+            ("--pcpus", self.pcpus.is_some()),
+            ("--guest-type", self.guest_type.is_some()),
+            ("--scheduler", self.scheduler.is_some()),
+        ];
         match (self.world, given.iter().find(|(_, is)| *is)) {
             (World::Xen, _) => Ok(true),
             (World::Host, None) => Ok(false),

@@ -1,6 +1,6 @@
 //! Measures in guests of real Xen.
 
-use super::XenArgs;
+use super::{GuestType, XenArgs};
 use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::linux::measure::{Clock, GuestArgs, OF_2008, SizeArgs, WhichArgs};
@@ -11,7 +11,7 @@ use crate::xen_emulated;
 use overspin_linux::{Guard, needs};
 use overspin_real::preload::Locks;
 use overspin_xen::emulated::{Clock as XenClock, Machine};
-use overspin_xen::guests::{DupInXen, Guests, torture};
+use overspin_xen::guests::{DupInXen, Guests, guest_type_words, torture};
 use overspin_xl::SCHEDULERS;
 use std::path::Path;
 
@@ -23,6 +23,15 @@ const MEMORY: u32 = 256;
 const SCHEDULER: &str = "credit";
 /// An instruction takes 8 ns, as in guests without Xen: a kernel boots in time.
 const SHIFT: u8 = 3;
+
+impl From<GuestType> for overspin_xl::GuestType {
+    fn from(guest_type: GuestType) -> Self {
+        match guest_type {
+            GuestType::Pv => Self::Pv,
+            GuestType::Pvh => Self::Pvh,
+        }
+    }
+}
 
 pub(in crate::linux) fn dup(
     seconds: u32,
@@ -56,7 +65,8 @@ pub(in crate::linux) fn judging<'a>(
     let guests =
         guests(&args.xen, &size, global, |teller, guard| built(&args.source, teller, guard))?;
     let by = format!(
-        "a paravirtual guest of Xen in QEMU's emulation, with {} pCPU{}, under the scheduler {}",
+        "a {} guest of Xen in QEMU's emulation, with {} pCPU{}, under the scheduler {}",
+        guest_type_words(guests.machine.guest_type),
         guests.cpus,
         if guests.cpus == 1 { "" } else { "s" },
         guests.scheduler
@@ -96,6 +106,7 @@ fn guests(
             },
             scheduler: scheduler.clone(),
             watch: false,
+            guest_type: xen.guest_type.map_or_else(Default::default, Into::into),
             guest_kernel: None,
         },
         scheduler,
