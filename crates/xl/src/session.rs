@@ -72,6 +72,9 @@ pub fn watch(
     result.and_then(|consoles| restored.map(|()| consoles))
 }
 
+/// What a Linux says when it has switched itself off. A PVH guest, which has no ACPI to do so, only halts then.
+const LAST_WORDS: [&str; 2] = ["reboot: Power down", "reboot: System halted"];
+
 /// Guests that exist. Dropping destroys them as far as that works.
 struct Guests<'a> {
     xl: &'a Xl,
@@ -122,12 +125,14 @@ impl Guests<'_> {
         let heard = self.start(job, images, folder, step, stop)?;
         let began = Instant::now();
         let mut consoles = vec![String::new(); job.guests.len()];
-        while began.elapsed() < Duration::from_secs(job.seconds) {
+        let mut off = vec![false; job.guests.len()];
+        while began.elapsed() < Duration::from_secs(job.seconds) && off.contains(&false) {
             if stop() {
                 return Err(XlError::Stopped);
             }
             match heard.recv_timeout(LOOK) {
                 Ok((number, Heard::Other(line))) => {
+                    off[number] |= LAST_WORDS.iter().any(|words| line.contains(words));
                     consoles[number] += &line;
                     consoles[number].push('\n');
                 }

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 /// Keeps its calls in `calls`. `fail` holds the beginning of a call that fails, `console` what a guest does.
 const SCRIPT: &str = r#"#!/bin/sh
@@ -213,6 +214,12 @@ fn watched_guests_say_what_is_on_their_consoles() {
     let consoles = see(&job(), &|| false).unwrap();
     assert_eq!(consoles, ["[ 0.1] spinlocks are xen-pv\n[ 9.9] End of test: SUCCESS\n"; 2]);
     host.assert_restored();
+    // One that halts is not waited for.
+    host.write("console", "echo 'reboot: Power down'; sleep 60");
+    let long = Job { seconds: 50, ..job() };
+    let began = Instant::now();
+    assert_eq!(see(&long, &|| false).unwrap(), ["reboot: Power down\n"; 2]);
+    assert!(began.elapsed().as_secs() < 40, "{:?}", began.elapsed());
     // One that hangs says what it said, when its time is over.
     host.write("console", "echo 'the last words'; sleep 60");
     let short = Job { seconds: 1, ..job() };
