@@ -14,17 +14,21 @@
 //! | [`world`] | the world `linux`: scenarios whose guests are such kernels |
 //! | [`talk`] | what host and guest say to each other |
 //! | [`needs`] | what a machine must have |
-//! | [`torture`] | the kernel's own judge of its locks, `locktorture` |
+//! | [`torture`] | the kernel's own judges of its locks: `locktorture`, `rcutorture`, and its tests at boot |
+//! | [`boots`] | boots, again and again, and where a kernel that hangs is |
+//! | `monitor` | QEMU's monitor |
 //! | `kernel/` | the kernel's side in C, under the licence of the kernel (GPL-2.0) |
 #![forbid(unsafe_code)]
 
 pub mod benchmark;
+pub mod boots;
 pub mod guest;
 pub mod image;
 pub mod init;
 mod initramfs;
 pub mod kernel;
 pub mod machine;
+mod monitor;
 pub mod needs;
 pub mod object;
 mod program;

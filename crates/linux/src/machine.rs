@@ -23,6 +23,9 @@ const PARAMETERS: &str = "console=ttyS0 panic=-1 root=/dev/vda rootwait";
 /// Built into the kernel, its judges of locks would start at each boot.
 pub const NO_JUDGES: &str = "locktorture.torture_type=none rcutorture.torture_type=none";
 
+/// What a kernel without a disk says when all its drivers and CPUs are there.
+pub(crate) const NO_DISK: &str = "Waiting for root device";
+
 /// What carries out the instructions of the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
@@ -52,6 +55,8 @@ pub struct Machine {
     pub by_instructions: bool,
     /// The kernel does not see that it is a guest: then its own lock is the queue that serves in order.
     pub looks_bare: bool,
+    /// The socket at which QEMU's monitor listens, if it does.
+    pub monitor: Option<PathBuf>,
 }
 
 /// The host's root, which a guest only reads.
@@ -83,9 +88,17 @@ impl Machine {
     /// A machine on all CPUs, by the host's clock, whose kernel is told nothing.
     #[must_use]
     pub fn new(kernel: PathBuf, vcpus: u32, memory: u32, accelerator: Accelerator) -> Self {
-        let parameters = String::new();
-        let (cpus, by_instructions, looks_bare) = (None, false, false);
-        Self { kernel, parameters, vcpus, cpus, memory, accelerator, by_instructions, looks_bare }
+        Self {
+            kernel,
+            parameters: String::new(),
+            vcpus,
+            cpus: None,
+            memory,
+            accelerator,
+            by_instructions: false,
+            looks_bare: false,
+            monitor: None,
+        }
     }
 
     /// Its kernel takes this lock: one of [`LOCKS`](crate::LOCKS), or one of its own.
@@ -124,7 +137,10 @@ impl Machine {
             // Threads are named for their vCPUs.
             .args(["-name", "overspin,debug-threads=on"])
             .args(["-smp", &self.vcpus.to_string(), "-m", &self.memory.to_string()])
-            .args(["-monitor", "none", "-serial", "stdio"])
+            .args(["-serial", "stdio", "-monitor"])
+            .arg(self.monitor.as_deref().map_or("none".into(), |socket| {
+                format!("unix:{},server=on,wait=off", escaped(socket))
+            }))
             .arg("-kernel")
             .arg(&self.kernel)
             .args(["-append", &format!("{PARAMETERS} {}", self.parameters)]);
@@ -186,7 +202,7 @@ impl Machine {
         let running = self.start(None, guard)?;
         let begun = Instant::now();
         while begun.elapsed() < limit && !stop() {
-            match running.lines.recv_timeout(LOOK) {
+            match running.lines().recv_timeout(LOOK) {
                 Ok(line) if !hear(&line) => break,
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -235,6 +251,11 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn id(&self) -> u32 {
         self.child().id()
+    }
+
+    /// Lines of its console, as they come.
+    pub(crate) fn lines(&self) -> &Receiver<String> {
+        &self.lines
     }
 
     pub(crate) fn is_alive(&self) -> bool {
@@ -318,7 +339,7 @@ fn tried(kernel: &Path, guard: Guard<'_>) -> Result<(Accelerator, Option<String>
     // It is there once it waits for a disk, which it does not have.
     let mut there = false;
     let mut hear = |line: &str| {
-        there |= line.contains("Waiting for root device");
+        there |= line.contains(NO_DISK);
         !there
     };
     let console = machine.run(LIMIT, guard, &mut hear, &|| false)?;

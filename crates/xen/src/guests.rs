@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use overspin_linux::benchmark::{VCPU_BLOCKED, VCPU_TIME, VCPU_WAIT, of_pairs, with_times};
 use overspin_linux::machine::NO_JUDGES;
-use overspin_linux::torture::{self, Verdict};
+use overspin_linux::torture::{self, Judge, Verdict};
 use overspin_linux::{Guard, LinuxError, STOCK, STOCK_FAIR, guard_of};
 use overspin_real::scratch::Scratch;
 use overspin_real::{Benchmark, Cancel, Failed, Outcome, Steps};
@@ -173,15 +173,14 @@ impl Benchmark for DupInXen {
     }
 }
 
-/// Boots a guest with `lock` as its kernel's spinlock, and lets the kernel torture its locks of type `kind`: see
-/// [`overspin_linux::torture`].
+/// Boots a guest with `lock` as its kernel's spinlock, and lets `judge` torture it: see [`overspin_linux::torture`].
 ///
 /// # Errors
 /// If the machine or the guest cannot be started; if the kernel does not take that lock, or does not come to an end.
 pub fn torture(
     guests: &Guests,
     lock: &str,
-    kind: &str,
+    judge: Judge,
     seconds: u32,
     folder: &Path,
     guard: Guard<'_>,
@@ -192,7 +191,7 @@ pub fn torture(
     let mut job = guests.job(lock, "none", BOOT + u64::from(seconds) * 3);
     // The kernel takes the last word of each option. `quiet` is before these.
     job.guests[0].kernel_options =
-        format!("loglevel=7 {}", torture::parameters(lock, kind, guests.vcpus, seconds));
+        format!("loglevel=7 {}", torture::parameters(lock, judge, guests.vcpus, seconds));
     let machine = Machine { watch: true, ..guests.machine.clone() };
     let (mut console, mut why) = (None, None);
     let mut hear = |message: Message| match message {
@@ -204,7 +203,7 @@ pub fn torture(
     run(&machine, &[job], folder, guard, &mut hear, &|| stop() || time.is_over())
         .map_err(|error| LinuxError::Guest(error.to_string()))?;
     match (console, why) {
-        (Some(console), _) => torture::judged(&console, lock),
+        (Some(console), _) => torture::judged(&console, lock, judge),
         (None, why) => Err(LinuxError::Guest(why.unwrap_or(time.words()))),
     }
 }

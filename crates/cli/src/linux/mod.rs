@@ -1,5 +1,6 @@
 //! `overspin linux`: real Linux kernels whose spinlock is one of our locks.
 
+mod boots;
 mod exec;
 mod measure;
 pub(crate) mod published;
@@ -35,7 +36,7 @@ pub(crate) struct LinuxArgs {
 enum LinuxCommand {
     /// Compile a Linux kernel whose spinlock is chosen at boot: overspin_lock=NAME
     Build(SourceArgs),
-    /// Let the kernel's own locktorture judge locks, in a machine of QEMU
+    /// Let the kernel's own locktorture and rcutorture judge locks, in a machine of QEMU
     Torture(TortureArgs),
     /// Build a tree inside guests, with one lock or another as their kernel's spinlock
     Kernbench(KernbenchArgs),

@@ -8,6 +8,7 @@ use crate::linux::torture::{Judging, TortureArgs};
 use crate::linux::{Built, Teller, built, failure, guarded};
 use crate::measure::real::run_with;
 use crate::xen_emulated;
+use overspin_linux::torture::Judge;
 use overspin_linux::{Guard, needs};
 use overspin_real::preload::Locks;
 use overspin_xen::emulated::{Clock as XenClock, Machine};
@@ -71,8 +72,8 @@ pub(in crate::linux) fn judging<'a>(
         if guests.cpus == 1 { "" } else { "s" },
         guests.scheduler
     );
-    let judging = move |lock: &str, kind: &str| {
-        torture(&guests, lock, kind, args.seconds, folder, guard, stop)
+    let judging = move |lock: &str, judge: Judge| {
+        torture(&guests, lock, judge, args.seconds(judge), folder, guard, stop)
     };
     Ok((by, Box::new(judging)))
 }
