@@ -13,8 +13,9 @@ use overspin_scenario::Metric;
 
 use crate::guest::{Guest, NoAnswer, VcpuTime};
 use crate::image;
+use crate::inside::with_counts;
 use crate::machine::{Accelerator, Files, Machine, in_brief};
-use crate::talk::{Ask, Ran, Root, Say};
+use crate::talk::{Ask, Ran, Root, Say, Watched};
 use crate::{LinuxError, STOCK_FAIR, guard_of};
 
 /// Whether it came to its end.
@@ -197,13 +198,13 @@ impl InGuests {
                 guest.ask(ask, READY, &mut |_| {}, cancel).map_err(no_answer)?;
             }
             let (before, began) = (guest.vcpu_times(), Instant::now());
-            let said = guest.ask(&ask, limit, &mut hear, cancel);
+            let said = watched(guest, &ask, limit, &mut hear, cancel);
             Ok((said, since(&before, &guest.vcpu_times()), began.elapsed()))
         })?;
-        let ran = match said {
-            Ok(Say::Ran(ran)) if ran.status == 0 => ran,
-            Ok(Say::Ran(ran)) => return Err(program_failed("make", ran.status, &output)),
-            Ok(other) => return Err(strange(&other)),
+        let (ran, counts) = match said {
+            Ok((Say::Ran(ran), counts)) if ran.status == 0 => (ran, counts),
+            Ok((Say::Ran(ran), _)) => return Err(program_failed("make", ran.status, &output)),
+            Ok((other, _)) => return Err(strange(&other)),
             Err(NoAnswer::TooLong) => {
                 let place = &self.places()[place];
                 if !self.ended.contains(place) {
@@ -214,10 +215,8 @@ impl InGuests {
             }
             Err(other) => return Err(no_answer(other)),
         };
-        let mut outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 1.0);
-        if lock == STOCK_FAIR && !ran.lock_events.is_empty() {
-            outcome = outcome.with(&SLOW_PATHS, slow_paths(&ran) as f64);
-        }
+        let outcome = Outcome { output, ..Outcome::default() }.with(&FINISHED, 1.0);
+        let outcome = with_counts(outcome, &counts, lock == STOCK_FAIR);
         self.base[part].get_or_insert(lasted);
         Ok(with_vcpus(with_usage(outcome, &usage(&ran)), &times))
     }
@@ -225,14 +224,16 @@ impl InGuests {
     fn dup(&self, place: usize, seconds: u32, cancel: Cancel) -> Result<Outcome, Failed> {
         let ask = Ask::Dup { threads: self.machine.vcpus, seconds };
         let limit = READY + Duration::from_secs(u64::from(seconds));
-        let (said, times) = self.in_guest(&self.locks[place], cancel, |guest| {
+        let lock = &self.locks[place];
+        let ((said, counts), times) = self.in_guest(lock, cancel, |guest| {
             self.steps.tell("dup and close");
             let before = guest.vcpu_times();
-            let said = guest.ask(&ask, limit, &mut |_| {}, cancel).map_err(no_answer)?;
+            let said = watched(guest, &ask, limit, &mut |_| {}, cancel).map_err(no_answer)?;
             Ok((said, since(&before, &guest.vcpu_times())))
         })?;
         let Say::Dups(pairs) = said else { return Err(strange(&said)) };
-        Ok(with_vcpus(of_pairs(pairs), &times))
+        let outcome = with_counts(of_pairs(pairs), &counts, lock == STOCK_FAIR);
+        Ok(with_vcpus(outcome, &times))
     }
 
     /// One guest runs all places of its lock, in the order in which they come in this round: to get ready takes longer than
@@ -263,8 +264,9 @@ impl InGuests {
             let root = Ask::Root(Root::Host);
             guest.ask(&root, READY, &mut |_| {}, cancel).map_err(no_answer)?;
             self.steps.tell("running");
-            guest.ask(&ask, AT_FIRST, &mut hear, cancel).map_err(no_answer)
+            watched(guest, &ask, AT_FIRST, &mut hear, cancel).map_err(no_answer)
         })?;
+        let (said, counts) = said;
         match said {
             Say::Ran(ran) if ran.status == 0 => {}
             Say::Ran(ran) => return Err(program_failed(work.name, ran.status, &output)),
@@ -275,9 +277,11 @@ impl InGuests {
                 self.kept.insert(lock * self.parts() + part, outcome);
             }
         }
-        self.kept.remove(&place).ok_or_else(|| {
+        let outcome = self.kept.remove(&place).ok_or_else(|| {
             Failed::needs(format!("{} said nothing of its run", work.name), "run it again")
-        })
+        })?;
+        // They are of all places of this guest; the first that ran has them.
+        Ok(with_counts(outcome, &counts, self.locks[lock] == STOCK_FAIR))
     }
 }
 
@@ -408,13 +412,20 @@ fn usage(ran: &Ran) -> Usage {
     Usage { elapsed_s, user_s, system_s, preempted, slept }
 }
 
-/// The second in a queue waits for the holder, all others for their turn.
-fn slow_paths(ran: &Ran) -> u64 {
-    let counts = ran.lock_events.iter();
-    counts
-        .filter(|(name, _)| name == "lock_pending" || name == "lock_slowpath")
-        .map(|(_, n)| n)
-        .sum()
+/// Asks for something, and for what the guest's kernel counted meanwhile.
+fn watched(
+    guest: &mut Guest,
+    ask: &Ask,
+    limit: Duration,
+    line: &mut dyn FnMut(&str),
+    cancel: Cancel,
+) -> Result<(Say, Watched), NoAnswer> {
+    guest.ask(&Ask::Watch, READY, &mut |_| {}, cancel)?;
+    let said = guest.ask(ask, limit, line, cancel)?;
+    match guest.ask(&Ask::Watched, READY, &mut |_| {}, cancel)? {
+        Say::Watched(counts) => Ok((said, counts)),
+        other => Err(LinuxError::Guest(format!("it says {other:?}")).into()),
+    }
 }
 
 fn since(before: &[VcpuTime], after: &[VcpuTime]) -> Vec<VcpuTime> {

@@ -11,6 +11,27 @@ const HEADER: &str = include_str!("../kernel/overspin.h");
 const CODE: &str = include_str!("../kernel/overspin.c");
 const WORK: &str = include_str!("../kernel/overspin_work.c");
 const CONFIG: &str = include_str!("../kernel/guest.config");
+const LOCK_STAT: &str = include_str!("../kernel/lock-stat.config");
+
+/// Which kernel is made of a source. Each has a tree of its own: another configuration compiles everything again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Variant {
+    /// The one that is measured.
+    #[default]
+    Plain,
+    /// One that keeps account of each of its locks, `/proc/lock_stat`, and is slower for it.
+    LockStat,
+}
+
+impl Variant {
+    /// Its configuration.
+    fn config(self) -> String {
+        match self {
+            Self::Plain => CONFIG.into(),
+            Self::LockStat => format!("{CONFIG}{LOCK_STAT}"),
+        }
+    }
+}
 
 /// Lines that are inserted: a file, the line before it, and the line.
 const INSERTED: [(&str, &str, &str); 4] = [
@@ -38,7 +59,12 @@ const INSERTED: [(&str, &str, &str); 4] = [
 ///
 /// # Errors
 /// If the changes do not fit the source; if a program is missing or fails; if there is no space.
-pub fn build(tree: &Path, object: &Path, guard: Guard<'_>) -> Result<PathBuf, LinuxError> {
+pub fn build(
+    tree: &Path,
+    object: &Path,
+    variant: Variant,
+    guard: Guard<'_>,
+) -> Result<PathBuf, LinuxError> {
     for (name, line, inserted) in INSERTED {
         insert(&tree.join(name), line, inserted)?;
     }
@@ -52,7 +78,8 @@ pub fn build(tree: &Path, object: &Path, guard: Guard<'_>) -> Result<PathBuf, Li
     let log = tree.join("overspin.log");
     let make = |targets: &[&str]| make(tree, targets, &log, guard);
     // Before another configuration is made, the one at hand is looked at: making it anew would compile everything again.
-    if put(&tree.join("overspin.config"), CONFIG.as_bytes())? || !tree.join(".config").exists() {
+    let config = variant.config();
+    if put(&tree.join("overspin.config"), config.as_bytes())? || !tree.join(".config").exists() {
         make(&["tinyconfig"])?;
         let mut merge = Command::new("./scripts/kconfig/merge_config.sh");
         merge.args(["-m", ".config", "overspin.config"]).current_dir(tree);

@@ -11,6 +11,7 @@
 //! | [`machine`] | a machine of QEMU that boots a kernel |
 //! | [`guest`] | a machine with our first process, which does what it is asked for |
 //! | [`benchmark`] | benchmarks inside guests |
+//! | [`inside`] | what the kernel of a guest counted during a run |
 //! | [`world`] | the world `linux`: scenarios whose guests are such kernels |
 //! | [`talk`] | what host and guest say to each other |
 //! | [`needs`] | what a machine must have |
@@ -26,6 +27,7 @@ pub mod guest;
 pub mod image;
 pub mod init;
 mod initramfs;
+pub mod inside;
 pub mod kernel;
 pub mod machine;
 mod monitor;

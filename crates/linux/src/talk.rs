@@ -31,6 +31,10 @@ pub enum Ask {
         /// How long.
         seconds: u32,
     },
+    /// From now on it reads its kernel's counters each second.
+    Watch,
+    /// Ends that, and tells what was read.
+    Watched,
     /// Gets threads of the kernel ready for this job: `kernel/overspin_work.c` says what it is.
     Work(String),
     /// They begin. The answer comes when all have ended.
@@ -65,6 +69,8 @@ pub enum Say {
     Ran(Ran),
     /// Pairs of calls in each second, of all threads together.
     Dups(Vec<u64>),
+    /// What its kernel counted.
+    Watched(Watched),
     /// What threads of the kernel did, in the kernel's words.
     Worked(String),
     /// It cannot do that.
@@ -86,8 +92,28 @@ pub struct Ran {
     pub preempted: u64,
     /// Their voluntary switches.
     pub slept: u64,
-    /// Time that the guest's kernel saw as stolen, on all CPUs, in seconds.
-    pub steal_s: f64,
-    /// Counts of the kernel's own queued locks that changed meanwhile, by their names.
+}
+
+/// What a guest's kernel counted while it was watched.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Watched {
+    /// Its counters at the begin, each second, and at the end.
+    pub readings: Vec<Reading>,
+    /// Counts of the kernel's own queued locks that changed meanwhile, by their names; a kernel may lack them.
     pub lock_events: Vec<(String, u64)>,
+    /// `/proc/lock_stat`; none: the kernel has no such file.
+    pub lock_stat: Option<String>,
+}
+
+/// Counters of a kernel at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Seconds since the begin, by the guest's clock.
+    pub at_s: f64,
+    /// Lines of `/proc/stat` and `/proc/vmstat` with a name and numbers that are told.
+    pub stat: String,
+    /// As `stat`.
+    pub vmstat: String,
+    /// How often the kernel's own queued locks were found taken so far.
+    pub slow_paths: u64,
 }

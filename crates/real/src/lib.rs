@@ -26,7 +26,7 @@ mod failed;
 mod keeper;
 pub mod kernbench;
 pub mod left_behind;
-mod lock_stat;
+pub mod lock_stat;
 pub mod packets;
 pub mod pft;
 pub mod pgbench;

@@ -3,12 +3,70 @@
 
 use crate::contention::Contention;
 use crate::lock_stat::LockStat;
+use overspin_scenario::Metric;
 pub use overspin_scenario::{Second, Shares};
 use std::fs;
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// `user-share` of a machine.
+pub static USER: Metric =
+    Metric::new("user-share", "%", "user time, of all CPUs, by all processes of the machine");
+/// `system-share` of a machine.
+pub static SYSTEM: Metric =
+    Metric::new("system-share", "%", "system time and interrupts, of all CPUs");
+/// `idle-share` of a machine.
+pub static IDLE: Metric = Metric::new("idle-share", "%", "idle time, of all CPUs");
+/// `iowait-share` of a machine.
+pub static IOWAIT: Metric =
+    Metric::new("iowait-share", "%", "idle time while a disk was waited for");
+/// `steal-share` of a machine.
+pub static STEAL: Metric =
+    Metric::new("steal-share", "%", "time that the hypervisor gave to others");
+/// `switches` of a machine.
+pub static SWITCHES: Metric =
+    Metric::new("switches", "1/s", "context switches of the whole machine");
+/// `cpu-pressure` of a machine.
+pub static CPU_PRESSURE: Metric = Metric::new(
+    "cpu-pressure",
+    "%",
+    "part of the time in which a thread waited for a CPU; absent where the kernel does not tell",
+);
+/// `run-delay` of a machine.
+pub static RUN_DELAY: Metric = Metric::new(
+    "run-delay",
+    "s/s",
+    "time in which threads could have run and did not, together; absent where the kernel does not tell",
+);
+/// `contentions` of a machine.
+pub static CONTENTIONS: Metric = Metric::new(
+    "contentions",
+    "1/s",
+    "waits for the kernel's own locks that began; absent where the kernel does not tell",
+);
+
+/// What a machine does.
+pub static METRICS: [&Metric; 9] =
+    [&USER, &SYSTEM, &IDLE, &IOWAIT, &STEAL, &SWITCHES, &CPU_PRESSURE, &RUN_DELAY, &CONTENTIONS];
+
+/// The figures of a second, or of a whole run as one line. What the kernel does not tell has none.
+#[must_use]
+pub fn figures(s: &Second) -> [(&'static Metric, Option<f64>); 9] {
+    let shares = s.shares.as_ref();
+    [
+        (&USER, shares.map(|s| s.user)),
+        (&SYSTEM, shares.map(|s| s.system)),
+        (&IDLE, shares.map(|s| s.idle)),
+        (&IOWAIT, shares.map(|s| s.iowait)),
+        (&STEAL, shares.map(|s| s.steal)),
+        (&SWITCHES, Some(s.switches)),
+        (&CPU_PRESSURE, s.cpu_pressure),
+        (&RUN_DELAY, s.run_delay),
+        (&CONTENTIONS, s.contentions),
+    ]
+}
 
 /// The length of a line.
 const SECOND: Duration = Duration::from_secs(1);
@@ -134,6 +192,33 @@ impl Counters {
             contentions: counted(self.contentions, before.contentions),
         }
     }
+}
+
+/// The counters of another machine at a moment: its `/proc/stat` and `/proc/vmstat`, or those lines of them that count.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    /// Seconds since the first one.
+    pub at_s: f64,
+    /// `/proc/stat`.
+    pub stat: &'a str,
+    /// `/proc/vmstat`.
+    pub vmstat: &'a str,
+}
+
+/// What that machine did from each reading to the next, and from the first to the last as one line.
+#[must_use]
+pub fn between(readings: &[Reading<'_>]) -> Option<(Second, Vec<Second>)> {
+    let counters = |r: &Reading<'_>| {
+        let (pressure, schedstat) = ([None; 3], None);
+        Counters::of(&Sources { stat: r.stat, vmstat: r.vmstat, pressure, schedstat })
+    };
+    let since = |before: &Reading<'_>, now: &Reading<'_>| {
+        let length = (now.at_s - before.at_s).max(1e-6);
+        counters(now).since(&counters(before), now.at_s, length)
+    };
+    let whole = since(readings.first()?, readings.last()?);
+    let seconds = readings.windows(2).map(|pair| since(&pair[0], &pair[1])).collect();
+    Some((whole, seconds))
 }
 
 /// What the machine does during this time, in which the calling thread sleeps.
@@ -264,6 +349,22 @@ mod tests {
         let json = serde_json::to_string(&second).unwrap();
         assert!(json.contains("\"iowait\":10.0"), "{json}");
         assert_eq!(serde_json::from_str::<Second>(&json).unwrap(), second);
+    }
+
+    #[test]
+    fn another_machine_is_told_from_its_files() {
+        let reading = |at_s, stat| Reading { at_s, stat, vmstat: "" };
+        let readings = [
+            reading(0.0, "cpu 0 0 0 0 0 0 0 0\nctxt 100\n"),
+            reading(1.0, "cpu 60 0 0 30 0 0 0 10\nctxt 300\n"),
+            reading(3.0, "cpu 60 0 0 230 0 0 0 10\nctxt 500\n"),
+        ];
+        let (whole, seconds) = between(&readings).unwrap();
+        let told = |s: &Second| (s.switches, s.shares.as_ref().unwrap().steal);
+        assert_eq!(seconds.iter().map(told).collect::<Vec<_>>(), [(200.0, 10.0), (100.0, 0.0)]);
+        // 10 of 300 ticks.
+        assert!((told(&whole).1 - 100.0 / 30.0).abs() < 1e-9, "{whole:?}");
+        assert!(between(&[]).is_none());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::show::Outputs;
 use clap::{Args, Subcommand};
 use exec::ExecArgs;
 use measure::{DupArgs, KernbenchArgs, MeasuredArgs};
+use overspin_linux::kernel::Variant;
 use overspin_linux::stock::{self, Stock};
 use overspin_linux::{
     Guard, LOCKS, LinuxError, STOCK, STOCK_FAIR, guard_of, kernel, needs, object, source,
@@ -53,6 +54,9 @@ struct SourceArgs {
     /// Source of a Linux 6.1, which is copied; without it, the distribution's package linux-source-6.1
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
+    /// A kernel that keeps account of its locks, in a tree of its own: records then tell which of them were waited for. It is slower
+    #[arg(long)]
+    lock_stat: bool,
 }
 
 /// Which kernel guests have.
@@ -62,7 +66,7 @@ struct KernelArgs {
     source: SourceArgs,
     /// Instead of a kernel with our locks: a stock one of the distribution's packages, which is unpacked and not installed, for
     /// example 6.12; or the path of any
-    #[arg(long, value_name = "VERSION|FILE", conflicts_with = "source")]
+    #[arg(long, value_name = "VERSION|FILE", conflicts_with_all = ["source", "lock_stat"])]
     kernel: Option<String>,
     /// Suite of the distribution whose packages have that version, for example trixie-backports; default: this machine's
     #[arg(long, value_name = "NAME", requires = "kernel")]
@@ -141,11 +145,13 @@ fn built(args: &SourceArgs, teller: &Teller<'_>, guard: Guard<'_>) -> Result<Bui
         Some(folder) => source::of_folder(folder, &cache),
         None => source::of_distribution(&cache),
     };
+    let variant = if args.lock_stat { Variant::LockStat } else { Variant::Plain };
     let tree = tree.map_err(failure)?;
+    let of_variant = source::of_variant(tree.clone(), variant).map_err(failure)?;
     teller.tell("the locks");
     let object = object::compile(&cache.join("locks")).map_err(failure)?;
     teller.tell("the kernel: the first time takes minutes, later ones seconds");
-    let kernel = kernel::build(&tree, &object, guard).map_err(failure)?;
+    let kernel = kernel::build(&of_variant, &object, variant, guard).map_err(failure)?;
     Ok(Built { kernel, tree: Some(tree), stock: None, cache, _alone: alone })
 }
 

@@ -1,11 +1,9 @@
 //! Records of `overspin measure` with a real benchmark.
 
-use crate::metric::real;
 use overspin_native::bench::Warning;
-use overspin_real::seconds::Second;
+use overspin_real::seconds::figures;
 use overspin_real::{Failed, Measured};
 use overspin_runs::record::{Kind, RealConditions, Record, Run, RunSeconds};
-use overspin_scenario::Metric;
 
 /// What a measurement was of, besides its runs.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +77,7 @@ fn push(record: &mut Record, number: usize, run: &overspin_real::Run) {
         record.push(number, &place, figure.metric, figure.value);
     }
     let place = format!("{}/machine", run.place);
-    for (metric, value) in of_machine(&run.whole) {
+    for (metric, value) in figures(&run.whole) {
         // What the kernel does not tell has no sample.
         record.push(number, &place, metric, value.unwrap_or(f64::NAN));
     }
@@ -90,19 +88,4 @@ fn push(record: &mut Record, number: usize, run: &overspin_real::Run) {
             seconds: run.seconds.clone(),
         });
     }
-}
-
-fn of_machine(s: &Second) -> [(&'static Metric, Option<f64>); 9] {
-    let shares = s.shares.as_ref();
-    [
-        (&real::USER, shares.map(|s| s.user)),
-        (&real::SYSTEM, shares.map(|s| s.system)),
-        (&real::IDLE, shares.map(|s| s.idle)),
-        (&real::IOWAIT, shares.map(|s| s.iowait)),
-        (&real::STEAL, shares.map(|s| s.steal)),
-        (&real::SWITCHES, Some(s.switches)),
-        (&real::CPU_PRESSURE, s.cpu_pressure),
-        (&real::RUN_DELAY, s.run_delay),
-        (&real::CONTENTIONS, s.contentions),
-    ]
 }

@@ -14,6 +14,8 @@ use std::fmt::Write;
 const KERNBENCH: &str = "kernbench";
 /// The part of a place that is the machine, not the benchmark.
 const MACHINE: &str = "/machine";
+/// The part of a place that is a lock of a guest's kernel.
+const LOCK: &str = "/lock ";
 /// kernbench's names of our metrics.
 const LINES: [(&str, &str); 6] = [
     ("elapsed", "Elapsed Time"),
@@ -52,6 +54,7 @@ pub fn report(record: &Record) -> Vec<Block> {
             locks[0]
         )));
     }
+    blocks.extend(kernel_locks(&groups));
     blocks.push(Block::Heading("The machine meanwhile".into()));
     blocks.push(Block::Grid(machine(&groups)));
     blocks.extend(last_run(record));
@@ -208,6 +211,44 @@ fn machine(groups: &[Group<'_>]) -> Grid {
         grid.rows.push(row);
     }
     grid
+}
+
+/// The locks of guests' kernels that were waited for longest, if the kernels keep account of them.
+fn kernel_locks(groups: &[Group<'_>]) -> Vec<Block> {
+    let header = ["where", "lock", "contentions", "waited s", "held s"];
+    let mut grid = Grid::new(2, &header);
+    let mean = |place: &str, metric: &str| {
+        let group = groups.iter().find(|g| g.place == place && g.metric == metric);
+        group.and_then(|g| Summary::of(&g.values)).map_or(0.0, |s| s.mean)
+    };
+    let mut waits: Vec<(&str, &str, &str, f64)> = (groups.iter())
+        .filter(|group| group.metric == "lock-wait")
+        .filter_map(|group| {
+            let (place, lock) = group.place.split_once(LOCK)?;
+            Some((place, lock, group.place, mean(group.place, "lock-wait")))
+        })
+        .collect();
+    // The places keep their order.
+    let mut order: Vec<&str> = Vec::new();
+    for (place, ..) in &waits {
+        if !order.contains(place) {
+            order.push(place);
+        }
+    }
+    let rank = |place: &str| order.iter().position(|known| *known == place);
+    waits.sort_by(|a, b| rank(a.0).cmp(&rank(b.0)).then(b.3.total_cmp(&a.3)));
+    for (place, lock, whole, wait) in waits {
+        let [contentions, held] =
+            ["lock-contentions", "lock-hold"].map(|metric| short(mean(whole, metric)));
+        grid.row([place.into(), lock.into(), contentions, short(wait), held]);
+    }
+    if grid.rows.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        Block::Heading("Locks of the guest's kernel that were waited for longest".into()),
+        Block::Grid(grid),
+    ]
 }
 
 /// The seconds of the last run: the record has those of all.

@@ -6,6 +6,7 @@ mod program;
 mod root;
 #[path = "../../src/talk.rs"]
 mod talk;
+mod watch;
 mod work;
 
 use std::fs::{self, File};
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use rustix::system::RebootCommand;
 use talk::{Ask, PORT, Say};
+use watch::Watch;
 
 fn main() {
     if let Err(error) = serve() {
@@ -37,6 +39,7 @@ fn serve() -> Result<(), String> {
     let open = || File::options().read(true).write(true).open(&port);
     let hears = open().map_err(|e| format!("{}: {e}", port.display()))?;
     let mut host = Host(hears.try_clone().map_err(|e| e.to_string())?);
+    let mut watch = None;
     host.say(&Say::Ready)?;
     for line in BufReader::new(hears).lines() {
         let line = line.map_err(|e| e.to_string())?;
@@ -44,7 +47,7 @@ fn serve() -> Result<(), String> {
         if ask == Ask::Off {
             return Ok(());
         }
-        if let Some(said) = answer(ask, &mut host).unwrap_or_else(|e| Some(Say::Failed(e))) {
+        if let Some(said) = answer(ask, &mut watch, &mut host).unwrap_or_else(|e| Some(Say::Failed(e))) {
             host.say(&said)?;
         }
     }
@@ -52,7 +55,11 @@ fn serve() -> Result<(), String> {
 }
 
 /// Does it; nothing to say: the answer comes later.
-fn answer(ask: Ask, host: &mut Host) -> Result<Option<Say>, String> {
+fn answer(
+    ask: Ask,
+    watch: &mut Option<Watch>,
+    host: &mut Host,
+) -> Result<Option<Say>, String> {
     Ok(Some(match ask {
         Ask::Root(of) => root::enter(of).map(|()| Say::Done)?,
         Ask::Read(folder) => {
@@ -61,6 +68,11 @@ fn answer(ask: Ask, host: &mut Host) -> Result<Option<Say>, String> {
         }
         Ask::Run { command, folder } => program::run(&command, &folder, host).map(Say::Ran)?,
         Ask::Dup { threads, seconds } => dup::run(threads, seconds).map(Say::Dups)?,
+        Ask::Watch => {
+            *watch = Some(Watch::begin());
+            Say::Done
+        }
+        Ask::Watched => watch.take().ok_or("nothing is watched")?.end().map(Say::Watched)?,
         Ask::Work(job) => work::tell(&job).map(|()| Say::Done)?,
         Ask::Go => return work::go(host).map(|()| None),
         Ask::Stop => return work::tell("stop").map(|()| None),

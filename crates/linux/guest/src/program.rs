@@ -1,22 +1,16 @@
 //! Programs, and what they use.
 
-use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::Host;
-use crate::root::text;
 use crate::talk::{Ran, Say};
-
-/// The kernel's counts of events of its own queued locks.
-const LOCK_EVENTS: &str = "/sys/kernel/debug/lock_event_counts";
 
 /// Runs a program to its end, and hands each line that it prints to the host.
 pub(crate) fn run(command: &[String], folder: &str, host: &mut Host) -> Result<Ran, String> {
     let [name, arguments @ ..] = command else { return Err("no program is named".into()) };
     let (output, input) = io::pipe().map_err(|e| e.to_string())?;
-    let before = Counts::now();
     let began = Instant::now();
     let child = {
         let errors = input.try_clone().map_err(|e| e.to_string())?;
@@ -39,7 +33,6 @@ pub(crate) fn run(command: &[String], folder: &str, host: &mut Host) -> Result<R
     }
     let (status, usage) = wait(child.id())?;
     let elapsed_s = began.elapsed().as_secs_f64();
-    let after = Counts::now();
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
     Ok(Ran {
         status,
@@ -48,8 +41,6 @@ pub(crate) fn run(command: &[String], folder: &str, host: &mut Host) -> Result<R
         system_s: seconds(usage.ru_stime),
         preempted: u64::try_from(usage.ru_nivcsw).unwrap_or(0),
         slept: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
-        steal_s: after.steal_s - before.steal_s,
-        lock_events: after.lock_events_since(&before),
     })
 }
 
@@ -69,40 +60,4 @@ fn wait(id: u32) -> Result<(i32, libc::rusage), String> {
         128 + libc::WTERMSIG(status)
     };
     Ok((code, usage))
-}
-
-/// What the guest's kernel has counted so far.
-struct Counts {
-    steal_s: f64,
-    lock_events: Vec<(String, u64)>,
-}
-
-impl Counts {
-    fn now() -> Self {
-        /// Ticks of a second in `/proc/stat`.
-        const TICKS: f64 = 100.0;
-        let stat = text("/proc/stat");
-        let steal = stat.lines().next().and_then(|line| line.split_whitespace().nth(8));
-        let steal: f64 = steal.and_then(|word| word.parse().ok()).unwrap_or(0.0);
-        let mut lock_events = Vec::new();
-        for entry in fs::read_dir(LOCK_EVENTS).into_iter().flatten().flatten() {
-            // `.reset_counts` is not to be read.
-            if let Ok(count) = text(entry.path()).trim().parse() {
-                lock_events.push((entry.file_name().to_string_lossy().into_owned(), count));
-            }
-        }
-        lock_events.sort();
-        Self { steal_s: steal / TICKS, lock_events }
-    }
-
-    fn lock_events_since(self, before: &Self) -> Vec<(String, u64)> {
-        let earlier = |name: &str| {
-            before.lock_events.iter().find(|(known, _)| known == name).map_or(0, |(_, n)| *n)
-        };
-        let since = self.lock_events.into_iter().map(|(name, count)| {
-            let grown = count.saturating_sub(earlier(&name));
-            (name, grown)
-        });
-        since.filter(|(_, grown)| *grown > 0).collect()
-    }
 }

@@ -47,6 +47,12 @@ pub(in crate::linux) fn dup(
             "leave it out, and name the lock stock or stock-fair of the kernel that is compiled here",
         ));
     }
+    if kernel.source.lock_stat {
+        return Err(Failure::usage(
+            "--lock-stat is not for guests of Xen: they report pairs and CPU times alone",
+            "leave out --lock-stat, or --world xen",
+        ));
+    }
     let names = kernel.locks(locks, &OF_2008)?;
     let guests = guests(xen, size, global, |teller, guard| built(&kernel.source, teller, guard))?;
     let mut benchmark = DupInXen::new(guests, names.clone(), seconds);
