@@ -58,6 +58,10 @@ pub(super) fn torture(
 ) -> Result<Verdict, Failure> {
     known(&args.locks, &[])?;
     let on_xen = args.xen.is_meant()?;
+    if on_xen && args.boots.is_some() {
+        let cause = "--boots counts boots of machines of QEMU";
+        return Err(Failure::usage(cause, "leave out --boots, or --world xen"));
+    }
     needs::programs(&needs::TO_RUN).map_err(failure)?;
     needs::memory(MEMORY).map_err(failure)?;
     let outputs = Outputs::new(global, &[])?;
@@ -67,10 +71,6 @@ pub(super) fn torture(
     };
     let stop = signals::interrupted();
     if let Some(count) = args.boots {
-        if on_xen {
-            let cause = "--boots counts boots of machines of QEMU";
-            return Err(Failure::usage(cause, "leave out --boots, or --world xen"));
-        }
         let (machine, by) = in_qemu(args, global, guard)?;
         return boots::boots(&machine, &by, &locks, count, global, &outputs, &stop);
     }

@@ -34,6 +34,16 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
             &["Xen has no scheduler `eevdf`", "credit, credit2"],
         ),
         (&["linux", "dup", "--world=xen", "--cpus=0"], &["CPUs of this machine", "--pcpus N"]),
+        (
+            &["linux", "dup", "--world=xen", "--lock-stat"],
+            &["--lock-stat is not for guests of Xen"],
+        ),
+        (&["linux", "dup", "--kernel=6.12", "--lock-stat"], &["cannot be used with"]),
+        (
+            &["linux", "torture", "--world=xen", "--boots=2"],
+            &["--boots counts boots", "--world xen"],
+        ),
+        (&["linux", "torture", "--boots=2", "--seconds=9"], &["cannot be used with"]),
         (&["linux", "torture", "--scheduler=null"], &["--scheduler is of guests of Xen"]),
         (&["linux", "dup", "--guest-type=pvh"], &["--guest-type is of guests of Xen"]),
         (
@@ -93,6 +103,11 @@ fn guests_with_our_locks_run_and_say_what_they_did() {
             let ran = values(&format!("{lock}/{vcpu}"), "vcpu-time");
             assert!(ran.len() == 1 && ran[0] > 0.1 && ran[0] < 60.0, "{lock} {vcpu}: {ran:?}");
         }
+        // As the guest sees itself: its threads hardly do anything but calls.
+        let system = values(&format!("{lock}/guest"), "system-share");
+        assert!(system.len() == 1 && system[0] > 50.0 && system[0] <= 100.0, "{lock}: {system:?}");
+        let switches = values(&format!("{lock}/guest"), "switches");
+        assert!(switches.len() == 1 && switches[0] > 0.0, "{lock}: {switches:?}");
     }
     // What it wrote is what other commands read.
     let (told, _) = overspin.fine(&["report", "r.json", "-o", "page.html"]);
@@ -176,6 +191,42 @@ fn a_world_without_a_kernel_says_what_compiles_one() {
     let mutex = ["run", "s.toml", "--world", "linux", "--set", "domain.first.lock=mutex"];
     let error = overspin.fails(&mutex, 2);
     assert!(error.contains("`mutex` is no lock of a kernel's word"), "{error}");
+}
+
+/// A kernel from before threads were told what to do by this file: here the file has another name.
+#[test]
+fn a_kernel_of_an_earlier_version_is_told() {
+    if !there_is_a_kernel() {
+        return;
+    }
+    let overspin = overspin();
+    let cache = overspin_linux::cache().unwrap();
+    let [earlier, tree] = ["overspin/linux", "overspin/linux/linux-source-6.1"].map(|folder| {
+        let folder = overspin.path("earlier").join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    });
+    let mut kernel = std::fs::read(cache.join("linux-source-6.1/vmlinux")).unwrap();
+    let name = b"overspin_work\0";
+    let places: Vec<usize> = kernel
+        .windows(name.len())
+        .enumerate()
+        .filter(|(_, w)| w == name)
+        .map(|(at, _)| at)
+        .collect();
+    assert!(!places.is_empty());
+    for at in places {
+        kernel[at..at + 8].copy_from_slice(b"earliest");
+    }
+    std::fs::write(tree.join("vmlinux"), kernel).unwrap();
+    std::os::unix::fs::symlink(cache.join("init"), earlier.join("init")).unwrap();
+    overspin.write("s.toml", TWO);
+    let mut command = overspin.command(&["run", "s.toml", "--world", "linux"]);
+    let output = command.env("XDG_CACHE_HOME", overspin.path("earlier")).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert!(error.contains("the kernel is of an earlier version"), "{error}");
+    assert!(error.contains("overspin linux build"), "{error}");
 }
 
 #[test]
