@@ -17,8 +17,9 @@ use crate::{Guard, LinuxError, STOCK, STOCK_FAIR};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A panic ends the machine instead of leaving it there. Without a disk the kernel waits for one for ever, while its own tests
-/// run.
-const PARAMETERS: &str = "console=ttyS0 panic=-1 root=/dev/vda rootwait";
+/// run. It does not check its timer, as under KVM: it would count ticks for some milliseconds of its processor's time, and panic if
+/// QEMU had no CPU of a busy host meanwhile.
+const PARAMETERS: &str = "console=ttyS0 panic=-1 root=/dev/vda rootwait no_timer_check";
 
 /// Built into the kernel, its judges of locks would start at each boot.
 pub const NO_JUDGES: &str = "locktorture.torture_type=none rcutorture.torture_type=none";

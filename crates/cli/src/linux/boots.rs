@@ -75,7 +75,7 @@ fn report(machine: &Machine, by: &str, rows: &[Row<'_>]) -> Vec<Block> {
     let limit = LIMIT.as_secs();
     let answer = match failed {
         0 => format!("All {all} boots {with} came up."),
-        _ => format!("{failed} of {all} boots {with} did not come up within {limit} s."),
+        _ => format!("{failed} of {all} boots {with} did not come up, each within {limit} s."),
     };
     let mut grid = Grid::new(1, &["lock", "came up", "did not", "median s", "longest s"]);
     let mut faults = String::new();

@@ -177,8 +177,7 @@ fn report(args: &TortureArgs, by: &str, controls: &[Said], rows: &[Row<'_>]) -> 
                 format!("The kernel's tests of its locks at boot say something else with {lock}."),
         }
     );
-    let mut grid =
-        Grid::new(1, &["lock", "acquisitions, interrupts on", "interrupts off", "reads under RCU"]);
+    let mut grid = Grid::new(1, &["lock", "acquired, irqs on", "irqs off", "reads under RCU"]);
     let mut faults = String::new();
     for (lock, judged) in rows {
         let cell = |number: usize| match judged.get(number) {

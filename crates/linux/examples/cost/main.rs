@@ -26,7 +26,10 @@ fn told(folder: &Path) -> Result<String, Box<dyn Error>> {
     let code = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/cost/cost.c");
     let mut gcc = Command::new("gcc");
     // Addresses are those of a kernel: in the range of 32 bits with a sign.
-    gcc.args(["-O2", "-static", "-no-pie", "-o"]).arg(&program).arg(code).arg(object);
+    gcc.args(["-O2", "-static", "-no-pie", "-Wl,-z,noexecstack", "-o"])
+        .arg(&program)
+        .arg(code)
+        .arg(object);
     if !gcc.status()?.success() {
         return Err("gcc failed".into());
     }
