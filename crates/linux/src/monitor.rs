@@ -41,7 +41,11 @@ fn asked(socket: &Path) -> io::Result<Vec<[String; 2]>> {
     (0..vcpus)
         .map(|vcpu| {
             ask(&format!("cpu {vcpu}"))?;
-            Ok([ask("info registers")?, ask(&format!("x/{WORDS}gx $rsp"))?])
+            let registers = ask("info registers")?;
+            // The monitor has no name for the whole of it.
+            let stack = word_after(&registers, "RSP=").unwrap_or("0");
+            let stack = ask(&format!("x/{WORDS}gx 0x{stack}"))?;
+            Ok([registers, stack])
         })
         .collect()
 }
@@ -60,13 +64,9 @@ fn answer(monitor: &mut UnixStream) -> io::Result<String> {
 
 /// A vCPU's place in words, from its registers and its stack.
 fn place([registers, stack]: &[String; 2], symbols: &[(u64, &str)]) -> String {
-    let word_after = |name: &str| {
-        let (_, rest) = registers.split_once(name)?;
-        rest.split(|c: char| c.is_whitespace() || c == ']').next()
-    };
-    let vcpu = word_after("CPU#").unwrap_or("?");
-    let ip = word_after("RIP=").and_then(hexadecimal).unwrap_or(0);
-    let halted = if word_after("HLT=") == Some("1") { ", halted" } else { "" };
+    let vcpu = word_after(registers, "CPU#").unwrap_or("?");
+    let ip = word_after(registers, "RIP=").and_then(hexadecimal).unwrap_or(0);
+    let halted = if word_after(registers, "HLT=") == Some("1") { ", halted" } else { "" };
     let words = stack.lines().filter_map(|line| line.split_once(": ")).map(|(_, words)| words);
     let words = words.flat_map(str::split_whitespace).filter_map(hexadecimal);
     let mut callers: Vec<&str> = words.filter_map(|word| function(word, symbols)).collect();
@@ -74,6 +74,11 @@ fn place([registers, stack]: &[String; 2], symbols: &[(u64, &str)]) -> String {
     callers.truncate(CALLERS);
     let at = function(ip, symbols).map_or_else(|| format!("{ip:#x}"), str::to_owned);
     format!("vCPU {vcpu}{halted} in {at}, on its stack {}", callers.join(" < "))
+}
+
+/// The word behind a register's name.
+fn word_after<'a>(registers: &'a str, name: &str) -> Option<&'a str> {
+    registers.split_once(name)?.1.split_whitespace().next()
 }
 
 fn hexadecimal(word: &str) -> Option<u64> {

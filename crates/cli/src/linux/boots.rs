@@ -75,7 +75,7 @@ fn report(machine: &Machine, by: &str, rows: &[Row<'_>]) -> Vec<Block> {
     let limit = LIMIT.as_secs();
     let answer = match failed {
         0 => format!("All {all} boots {with} came up."),
-        _ => format!("{failed} of {all} boots {with} did not come up, each within {limit} s."),
+        _ => format!("{failed} of {all} boots {with} did not come up."),
     };
     let mut grid = Grid::new(1, &["lock", "came up", "did not", "median s", "longest s"]);
     let mut faults = String::new();
@@ -98,7 +98,7 @@ fn report(machine: &Machine, by: &str, rows: &[Row<'_>]) -> Vec<Block> {
         Block::Title("Boots of a Linux kernel with each lock".into()),
         Block::Text(answer),
         Block::Text(format!(
-            "{} vCPUs, {by}. A boot is up when the kernel waits for a disk, with all drivers and CPUs there.",
+            "{} vCPUs, {by}. A boot has {limit} s. It is up when the kernel waits for a disk, with all drivers and CPUs there.",
             machine.vcpus
         )),
         Block::Grid(grid),
