@@ -16,7 +16,7 @@ use crate::image;
 use crate::inside::with_counts;
 use crate::machine::{Accelerator, Files, Machine, in_brief};
 use crate::talk::{Ask, Ran, Root, Say, Watched};
-use crate::{LinuxError, STOCK_FAIR, guard_of};
+use crate::{LinuxError, STOCK_FAIR};
 
 /// Whether it came to its end.
 pub static FINISHED: Metric =
@@ -160,13 +160,12 @@ impl InGuests {
         };
         self.steps.tell("booting");
         let machine = self.machine.clone().with_lock(lock);
-        let guard = guard_of(scratch);
         let files = match (&self.disk, &self.work) {
             (Some(disk), _) => Files::Disk(disk),
             (None, Work::Dup(_)) => Files::None,
             (None, _) => Files::OfHost,
         };
-        let mut guest = Guest::boot(&machine, &self.init, files, scratch.path(), &guard, cancel)
+        let mut guest = Guest::boot(&machine, &self.init, files, scratch.path(), scratch, cancel)
             .map_err(no_answer)?;
         let result = work(&mut guest);
         let qemu = guest.id();
@@ -295,8 +294,11 @@ impl Benchmark for InGuests {
     }
 
     fn description(&self) -> String {
-        let Machine { vcpus, memory, cpus, accelerator, kernel, by_instructions, .. } =
+        let Machine { vcpus, memory, cpus, accelerator, kernel, by_instructions, share, .. } =
             &self.machine;
+        let quota = share.map_or(String::new(), |share| {
+            format!(" that gets {} CPUs", f64::from(share.cap) / 100.0)
+        });
         let on = cpus.as_ref().map_or("all CPUs".into(), |cpus| format!("the CPUs {cpus}"));
         let by = match accelerator {
             _ if *by_instructions => {
@@ -336,7 +338,7 @@ impl Benchmark for InGuests {
             }
         };
         format!(
-            "{work}. A guest of {vcpus} vCPUs and {memory} MiB on {on}, by {by}, booted anew each time. Kernel: {}.",
+            "{work}. A guest of {vcpus} vCPUs and {memory} MiB{quota} on {on}, by {by}, booted anew each time. Kernel: {}.",
             kernel.display()
         )
     }

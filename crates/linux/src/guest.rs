@@ -4,12 +4,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
+
+use overspin_native::world::ControlGroup;
+use overspin_real::scratch::Scratch;
 
 use crate::machine::{Devices, Files, Machine, Running};
 use crate::program::file;
 use crate::talk::{Ask, Say};
-use crate::{Guard, LinuxError};
+use crate::{LinuxError, guard_of};
 
 /// How often to look whether to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -22,6 +26,8 @@ pub struct Guest {
     running: Running,
     from: BufReader<UnixStream>,
     to: UnixStream,
+    /// Goes after QEMU.
+    _group: Option<ControlGroup>,
 }
 
 /// Time of a vCPU's thread on the host.
@@ -51,24 +57,33 @@ impl From<LinuxError> for NoAnswer {
 }
 
 impl Guest {
-    /// Boots a guest, with the initial file system `init` and files for programs, and waits until it is up. `folder` is for the
-    /// socket; a path to a socket is short.
+    /// Boots a guest, with the initial file system `init` and files for programs, and waits until it is up. It ends with
+    /// `scratch`. `folder` is for the socket; a path to a socket is short.
     ///
     /// # Errors
-    /// If QEMU cannot be started; if the guest is not up within two minutes.
+    /// If QEMU cannot be started, or gets no share of the CPUs; if the guest is not up within two minutes.
     pub fn boot(
         machine: &Machine,
         init: &Path,
         files: Files<'_>,
         folder: &Path,
-        guard: Guard<'_>,
+        scratch: &Scratch,
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, NoAnswer> {
         let socket = folder.join("guest");
         let _ = fs::remove_file(&socket);
         let listener = UnixListener::bind(&socket).map_err(|cause| file(&socket, cause))?;
         let devices = Devices { init, files, port: &socket };
-        let running = machine.start(Some(&devices), guard)?;
+        let group = machine.share.map(ControlGroup::new).transpose().map_err(LinuxError::Share)?;
+        if let Some(group) = &group {
+            scratch.ends_with_group(group.dir());
+        }
+        let guarded = guard_of(scratch);
+        let guard = |command: &mut Command| {
+            guarded(command)?;
+            group.as_ref().map_or(Ok(()), |group| group.admit(command)).map_err(|e| e.to_string())
+        };
+        let running = machine.start(Some(&devices), &guard)?;
         // QEMU connects before it boots.
         listener.set_nonblocking(true).map_err(|cause| file(&socket, cause))?;
         let begun = Instant::now();
@@ -85,7 +100,7 @@ impl Guest {
         let both = stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(LOOK)));
         both.map_err(|cause| file(&socket, cause))?;
         let to = stream.try_clone().map_err(|cause| file(&socket, cause))?;
-        let mut guest = Self { running, from: BufReader::new(stream), to };
+        let mut guest = Self { running, from: BufReader::new(stream), to, _group: group };
         match guest.hear(BOOT.saturating_sub(begun.elapsed()), &mut |_| {}, stop) {
             Ok(Say::Ready) => Ok(guest),
             Ok(other) => Err(guest.running.said(&format!("the guest began with {other:?}")).into()),

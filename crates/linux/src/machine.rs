@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use overspin_native::world::Share;
+
 use crate::program::{failed, last_lines};
 use crate::talk::{HOST, PORT};
 use crate::{Guard, LinuxError, STOCK, STOCK_FAIR};
@@ -54,6 +56,8 @@ pub struct Machine {
     /// Time goes on with the guest's instructions, not with the host's clock: what else the host does changes nothing. One
     /// thread then runs all vCPUs in turn, as one CPU would.
     pub by_instructions: bool,
+    /// What it gets of the host's CPUs; nothing: what is left.
+    pub share: Option<Share>,
     /// The kernel does not see that it is a guest: then its own lock is the queue that serves in order.
     pub looks_bare: bool,
     /// The socket at which QEMU's monitor listens, if it does.
@@ -97,6 +101,7 @@ impl Machine {
             memory,
             accelerator,
             by_instructions: false,
+            share: None,
             looks_bare: false,
             monitor: None,
         }

@@ -87,6 +87,9 @@ pub enum LinuxError {
     /// The guest cannot do what it was asked for.
     #[error("in the guest: {0}")]
     Guest(String),
+    /// A guest gets no share of the CPUs.
+    #[error("the kernel gives no share of the CPUs to a control group of ours ({0})")]
+    Share(String),
     /// There is no place for kernels.
     #[error("there is no folder for cached files: neither XDG_CACHE_HOME nor HOME is set")]
     NoCache,
@@ -128,6 +131,7 @@ impl LinuxError {
             Self::Object(_) => "a newer compiler may do it otherwise: use the one of rust-toolchain or CONTRIBUTING".into(),
             Self::NoTree(_) => "build overspin from its sources, and keep them: cargo run --release -- linux build".into(),
             Self::Guest(_) => "see what it says: a guest has only what its disk has".into(),
+            Self::Share(_) => "run it as root, in a system that lets it make control groups; or leave --quota out".into(),
             Self::NoCache => "set XDG_CACHE_HOME to a folder that takes 3 GB".into(),
             Self::Console { .. } => "run it again, and look at the whole console".into(),
         }

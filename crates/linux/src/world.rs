@@ -15,6 +15,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use overspin_histogram::Histogram;
 use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World};
-use overspin_native::world::{Place, cpus, places};
+use overspin_native::world::{ControlGroup, Place, Share, cpus, places, refused_caps, weights};
 use overspin_real::scratch::Scratch;
 use overspin_scenario::{
     Domain, DomainOutcome, Ending, LockOutcome, Measurement, Outcome, Picos, Scenario, Stopped,
@@ -153,7 +154,7 @@ impl Job {
 }
 
 /// The keys that have no effect here.
-const IGNORED: [Ignored; 13] = [
+const IGNORED: [Ignored; 12] = [
     Ignored::always("host.scheduler", "the kernel of this machine schedules"),
     Ignored::MACHINE,
     Ignored::THREADS,
@@ -168,7 +169,6 @@ const IGNORED: [Ignored; 13] = [
     ),
     Ignored::new("event", |s| !s.events.is_empty(), "nobody administers these guests"),
     Ignored::PARAMS,
-    Ignored::new("domain.cap", |s| s.domains.iter().any(|d| d.cap > 0), "QEMU has no quota here"),
     Ignored::new(
         "domain.nopvspin",
         |s| s.domains.iter().any(|d| d.nopvspin),
@@ -184,7 +184,9 @@ impl World for Linux {
 
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
         jobs(scenario)?;
-        Ok(Ignored::of(&IGNORED, scenario))
+        let mut ignored = Ignored::of(&IGNORED, scenario);
+        ignored.extend(refused_caps(scenario));
+        Ok(ignored)
     }
 
     fn run(
@@ -270,7 +272,7 @@ impl Made {
         number: usize,
         domain: &Domain,
         job: &str,
-        places: &[Place],
+        (places, share): (&[Place], Option<Share>),
     ) -> Result<Guest, NoAnswer> {
         let folder = self.scratch.path().join(number.to_string());
         std::fs::create_dir_all(&folder).map_err(|cause| crate::program::file(&folder, cause))?;
@@ -280,9 +282,9 @@ impl Made {
             machine.parameters += &format!(" overspin_budget={budget}");
         }
         machine.cpus = Some(list(places.iter().flat_map(|place| &place.cpus)));
-        let guard = guard_of(&self.scratch);
-        let stop = || self.stops();
-        let mut guest = Guest::boot(&machine, &self.init, Files::None, &folder, &guard, &stop)?;
+        machine.share = share;
+        let (scratch, stop) = (&self.scratch, || self.stops());
+        let mut guest = Guest::boot(&machine, &self.init, Files::None, &folder, scratch, &stop)?;
         for (thread, place) in vcpu_threads(guest.id()).iter().zip(places) {
             let id = thread.id.to_string();
             output(Command::new("taskset").args(["-cp", &list(&place.cpus), &id]))?;
@@ -342,6 +344,20 @@ impl Made {
     }
 }
 
+/// What control groups give the domains, in their order; nothing if no domain has a cap or a weight of its own, or there can
+/// be no groups: then nice values weigh.
+fn shares(scenario: &Scenario) -> Vec<Share> {
+    let domains = &scenario.domains;
+    let heaviest = f64::from(weights(domains).max().unwrap_or(1).max(1));
+    // A weight is that of each vCPU.
+    let weight = |d| Some(weights([d]).map(|w| f64::from(w) / heaviest).sum());
+    let shares: Vec<Share> =
+        domains.iter().map(|d| Share { cap: d.cap, weight: weight(d) }).collect();
+    let equal = domains.iter().all(|d| d.cap == 0 && d.weight == domains[0].weight);
+    let possible = || shares.iter().all(|share| ControlGroup::new(*share).is_ok());
+    if equal || !possible() { Vec::new() } else { shares }
+}
+
 /// What happened to a guest.
 enum News {
     /// Its threads wait for their begin; the number of its process.
@@ -392,6 +408,7 @@ impl Run<'_> {
     fn make(&mut self, made: &Made, cpus: &[usize], cancel: &dyn Cancel) -> Result<(), Refused> {
         let (to, news) = channel();
         let scenario = self.scenario;
+        let shares = shares(scenario);
         thread::scope(|scope| {
             let mut gos = Vec::new();
             for (number, domain) in scenario.domains.iter().enumerate() {
@@ -400,9 +417,14 @@ impl Run<'_> {
                 let to = to.clone();
                 let seed = self.seed.wrapping_add((number as u64) << 32);
                 let line = self.guests[number].job.line(scenario, self.warmup, seed);
-                let places = places(scenario, domain, cpus);
+                // In a group of its own, a domain is weighed by the group.
+                let share = shares.get(number).copied();
+                let beside =
+                    if share.is_some() { slice::from_ref(domain) } else { &scenario.domains };
+                let heaviest = weights(beside).max().unwrap_or(1);
+                let places = places(scenario, domain, cpus, heaviest);
                 scope.spawn(move || {
-                    let boot = || made.guest(number, domain, &line, &places);
+                    let boot = || made.guest(number, domain, &line, (&places, share));
                     // Nobody hears it after an error elsewhere.
                     let tell = |news| _ = to.send((number, news));
                     made.live(boot, scenario.limit, &tell, &wait);
@@ -757,10 +779,14 @@ mod tests {
         scenario.host = scenario.host.undisturbed();
         scenario.domains[0].cap = 50;
         scenario.domains[0].weight = 512;
-        let ignored = Linux.supports(&scenario).unwrap();
+        let mut ignored = Linux.supports(&scenario).unwrap();
+        // Where there can be no groups, the reason is named.
+        let refused = ignored.iter().find(|key| key.key == "domain.cap").cloned();
+        assert_eq!(refused, refused_caps(&scenario));
+        ignored.retain(|key| key.key != "domain.cap");
         let keys: Vec<&str> = ignored.iter().map(|key| key.key.as_str()).collect();
         let always = ["host.scheduler", "host.machine and host.costs"];
-        assert_eq!(keys, [&always[..], &["domain.cap", "domain.kernel"]].concat());
+        assert_eq!(keys, [&always[..], &["domain.kernel"]].concat());
     }
 
     #[test]
@@ -820,6 +846,23 @@ mod tests {
     fn what_is_no_report_is_refused() {
         for text in ["", "clock 1 2", "clock 1 2 x", "lock 1 2 3", "waits 1:1", "what 1"] {
             assert_eq!(Report::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_group_weighs_as_much_as_its_vcpus() {
+        let mut scenario = scenario("ticket", 2, LockLoop::default());
+        let other = Domain { name: "e".into(), vcpus: 4, ..scenario.domains[0].clone() };
+        scenario.domains.push(other);
+        assert_eq!(shares(&scenario), [], "as threads without groups");
+        scenario.domains[1].weight = scenario.domains[0].weight / 2;
+        let found = shares(&scenario);
+        // Not every system has groups for us.
+        if ControlGroup::new(Share::default()).is_ok() {
+            let of = |weight| Share { cap: 0, weight: Some(weight) };
+            assert_eq!(found, [of(2.0), of(2.0)], "four vCPUs of half the weight");
+        } else {
+            assert_eq!(found, []);
         }
     }
 

@@ -10,7 +10,6 @@
 use crate::Failed;
 use crate::keeper::{self, Reports};
 use crate::left_behind::{self, LeftBehind};
-use std::fmt::Write as _;
 use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -40,13 +39,15 @@ pub fn still_removed() -> Vec<PathBuf> {
 /// is how a database is asked to stop at once but in order. What has left the group of its program, as daemons do, has
 /// 2 s after SIGTERM. A kernel's tree of 84,000 files is removed in 4 s, where a single `rm` takes 20 s.
 const GUARDIAN: &str = r#"
-kept=
+kept= groups=
 while read -r word child group; do
     case $word in
     began) kept="$kept $child:$group" ;;
     ended) rest=
         for k in $kept; do [ "${k%:*}" = "$child" ] || rest="$rest $k"; done
         kept=$rest ;;
+    group) groups="$groups$child${group:+ $group}
+" ;;
     esac
 done
 for k in $kept; do kill -s INT -- "-${k#*:}"; done 2>/dev/null
@@ -87,6 +88,11 @@ for signal in TERM KILL; do
         kill -s $signal $found 2>/dev/null
         sleep 0.1; tries=$((tries - 1))
     done
+done
+# A control group can be removed once its last process is gone.
+printf %s "$groups" | while read -r group; do
+    tries=20
+    while [ -d "$group" ] && ! rmdir -- "$group" 2>/dev/null && [ $tries -gt 0 ]; do sleep 0.1; tries=$((tries - 1)); done
 done
 # Disks that are told of each free block (the mount option discard) do that for one file after the other, but for many at
 # once. Only in the tree of sources, in which no other user can put a link in place of a folder.
@@ -191,14 +197,20 @@ impl Scratch {
 
     /// This child has ended; its number may soon belong to others.
     pub fn ended(&self, child: u32) {
-        let mut line = String::new();
-        // Writing to a String cannot fail.
-        let _ = writeln!(line, "ended {child}");
+        self.tell(&format!("ended {child}\n"));
+    }
+
+    fn tell(&self, line: &str) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pipe) = told.as_mut() {
             // Without a guardian, the processes still end with their benchmark.
             let _ = pipe.write_all(line.as_bytes());
         }
+    }
+
+    /// This control group, whose folder it is, ends with the processes in it if nobody has removed it before.
+    pub fn ends_with_group(&self, folder: &Path) {
+        self.tell(&format!("group {}\n", folder.display()));
     }
 
     /// Notes what a program left behind.
@@ -290,6 +302,25 @@ mod tests {
         assert!(other.try_wait().unwrap().is_none(), "it lives");
         other.kill().unwrap();
         other.wait().unwrap();
+    }
+
+    #[test]
+    fn a_control_group_ends_with_its_processes() {
+        let scratch = Scratch::new(None).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        // Any folder is removed as the kernel's are: only when nothing is in it.
+        let of = |name: &str| elsewhere.path().join(name);
+        for name in ["of ours", "full", "of others"] {
+            std::fs::create_dir(of(name)).unwrap();
+        }
+        std::fs::write(of("full").join("a"), "").unwrap();
+        for name in ["of ours", "gone", "full"] {
+            scratch.ends_with_group(&of(name));
+        }
+        drop(scratch);
+        assert!(!of("of ours").exists());
+        overspin_testing::until("the guardian ends", || still_removed().is_empty());
+        assert!(of("full").exists() && of("of others").exists());
     }
 
     /// The signals that this process, or a program, ignores, as the kernel lists them. Two of them, 32 and 33, are the C

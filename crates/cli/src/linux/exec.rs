@@ -1,7 +1,7 @@
 //! `overspin linux exec`: a program of this host in a guest whose kernel has one lock or another.
 
 use super::measure::machine_of;
-use super::{KernelArgs, Teller, failure, guarded_in, kernel_of};
+use super::{KernelArgs, Teller, failure, in_scratch, kernel_of};
 use crate::args::{EXIT_CODES, Global};
 use crate::failure::{Failure, Verdict};
 use crate::show;
@@ -10,7 +10,7 @@ use clap::Args;
 use overspin_linux::guest::{Guest, NoAnswer};
 use overspin_linux::machine::Files;
 use overspin_linux::talk::{Ask, Ran, Root, Say};
-use overspin_linux::{STOCK, needs};
+use overspin_linux::{STOCK, guard_of, needs};
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -42,7 +42,8 @@ pub(super) struct ExecArgs {
 pub(super) fn exec(args: &ExecArgs, global: &Global) -> Result<Verdict, Failure> {
     args.kernel.locks(std::slice::from_ref(&args.lock), &[])?;
     needs::programs(&needs::TO_RUN).map_err(failure)?;
-    guarded_in(|guard, folder| {
+    in_scratch(|scratch| {
+        let guard = &guard_of(scratch);
         let teller = Teller::new(global);
         let built = kernel_of(&args.kernel, &teller, guard)?;
         let (machine, init, _) = machine_of(&built, &args.size, &teller, guard)?;
@@ -56,8 +57,9 @@ pub(super) fn exec(args: &ExecArgs, global: &Global) -> Result<Verdict, Failure>
                 Failure::environment("the guest was stopped", "run the same command again")
             }
         };
+        let files = Files::OfHost;
         let mut guest =
-            Guest::boot(&machine, &init, Files::OfHost, folder, guard, &stop).map_err(answer)?;
+            Guest::boot(&machine, &init, files, scratch.path(), scratch, &stop).map_err(answer)?;
         guest.ask(&Ask::Root(Root::Host), READY, &mut |_| {}, &stop).map_err(answer)?;
         let here = std::env::current_dir().unwrap_or_else(|_| "/".into());
         let folder = here.to_string_lossy().into_owned();

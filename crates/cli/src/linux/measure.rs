@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use overspin_linux::benchmark::{InGuests, Measured, Work};
 use overspin_linux::machine::{self, Machine};
 use overspin_linux::{Guard, image, init, needs, source};
+use overspin_native::world::Share;
 use overspin_real::kernbench::Load;
 use overspin_real::preload::Locks;
 use overspin_report::Block;
@@ -42,6 +43,9 @@ pub(super) struct SizeArgs {
     /// Memory of a guest in MiB; default: 1024, under Xen 256
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(256..))]
     pub(super) memory: Option<u32>,
+    /// CPUs' worth of time that a guest gets in each tenth of a second, such as 1.5, by a control group; default: no limit
+    #[arg(long, value_name = "CPUS", value_parser = quota)]
+    pub(super) quota: Option<u32>,
     /// What time goes on with: the host's clock, or the guest's instructions, which no load of this machine changes; then one
     /// CPU runs all vCPUs in turn
     #[arg(long, value_name = "CLOCK", default_value = "host")]
@@ -189,7 +193,13 @@ impl WhichArgs {
     pub(super) fn of(locks: &[&str]) -> Self {
         Self {
             locks: locks.iter().map(|name| (*name).to_owned()).collect(),
-            size: SizeArgs { vcpus: VCPUS, cpus: None, memory: None, clock: Clock::Host },
+            size: SizeArgs {
+                vcpus: VCPUS,
+                cpus: None,
+                memory: None,
+                quota: None,
+                clock: Clock::Host,
+            },
             kernel: KernelArgs::default(),
         }
     }
@@ -257,9 +267,19 @@ pub(super) fn machine_of(
     let machine = Machine {
         cpus: size.cpus.clone(),
         by_instructions: size.clock == Clock::Instructions,
+        share: size.quota.map(|cap| Share { cap, weight: None }),
         ..Machine::new(built.kernel.clone(), size.vcpus, memory, accelerator)
     };
     Ok((machine, init, why))
+}
+
+/// CPUs' worth of time, as percent of a CPU.
+fn quota(text: &str) -> Result<u32, String> {
+    let percent = text.parse::<f64>().map_or(0.0, |cpus| (cpus * 100.0).round());
+    match (1.0..=1e6).contains(&percent) {
+        true => Ok(percent as u32),
+        false => Err("a number of CPUs from 0.01 on, for example 1.5".into()),
+    }
 }
 
 /// A list of CPUs, as `taskset -c` reads it.

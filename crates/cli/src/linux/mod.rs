@@ -82,7 +82,7 @@ pub(crate) fn linux(args: &LinuxArgs, global: &Global) -> Result<Verdict, Failur
             Ok(Verdict::Fine)
         }
         LinuxCommand::Torture(args) => {
-            guarded_in(|guard, folder| torture::torture(args, global, guard, folder))
+            in_scratch(|scratch| torture::torture(args, global, &guard_of(scratch), scratch.path()))
         }
         LinuxCommand::Kernbench(args) => measure::kernbench(args, global),
         LinuxCommand::Dup(args) => measure::dup(args, global),
@@ -93,13 +93,13 @@ pub(crate) fn linux(args: &LinuxArgs, global: &Global) -> Result<Verdict, Failur
 
 /// Calls `what` with a guard of the programs that it starts: they end with this process, however that ends.
 fn guarded<T>(what: impl FnOnce(Guard<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
-    guarded_in(|guard, _| what(guard))
+    in_scratch(|scratch| what(&guard_of(scratch)))
 }
 
-/// As [`guarded`], with a folder that ends with them.
-fn guarded_in<T>(what: impl FnOnce(Guard<'_>, &Path) -> Result<T, Failure>) -> Result<T, Failure> {
+/// As [`guarded`], with the folder that ends with them.
+fn in_scratch<T>(what: impl FnOnce(&Scratch) -> Result<T, Failure>) -> Result<T, Failure> {
     let scratch = Scratch::new(None).map_err(|f| crate::measure::real::failure(&f))?;
-    what(&guard_of(&scratch), scratch.path())
+    what(&scratch)
 }
 
 /// A kernel, and where it and all that is made with it are.

@@ -10,6 +10,7 @@
 //! outcome. `processes.rs` starts a process for each domain, `domain_process.rs` is its life.
 
 mod burn;
+mod control_group;
 mod domain_process;
 mod kernel;
 mod locks;
@@ -17,15 +18,16 @@ mod moments;
 mod outcome;
 mod platform;
 mod processes;
-mod quota;
 mod run;
 mod semaphores;
 mod supports;
 mod switches;
 mod task;
 
+pub use control_group::{ControlGroup, Share};
 pub use platform::RunThreads;
 pub use processes::ProcessesWorld;
+pub use supports::refused_caps;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,7 +43,6 @@ use crate::measure::allowed_cpus;
 use burn::Burn;
 use locks::Known;
 use platform::Ending as Drain;
-use quota::Quota;
 use run::{DomainRun, Run};
 
 /// How often a run looks whether to stop, and reads the kernel's records.
@@ -251,18 +252,26 @@ pub struct Place {
     pub nice: i32,
 }
 
-/// The places of a domain's vCPUs, if `cpus` stand for the pCPUs of its scenario.
+/// The weight of a vCPU.
+fn weight(domain: &Domain, vcpu: u32) -> u32 {
+    domain.weights.get(vcpu as usize).copied().unwrap_or(domain.weight)
+}
+
+/// The weights of all vCPUs of these domains.
+pub fn weights<'a>(domains: impl IntoIterator<Item = &'a Domain>) -> impl Iterator<Item = u32> {
+    domains.into_iter().flat_map(|d| (0..d.vcpus).map(move |v| weight(d, v)))
+}
+
+/// The places of a domain's vCPUs, if `cpus` stand for the pCPUs of its scenario; `heaviest` is the weight that has the nice
+/// value 0.
 #[must_use]
-pub fn places(scenario: &Scenario, domain: &Domain, cpus: &[usize]) -> Vec<Place> {
+pub fn places(scenario: &Scenario, domain: &Domain, cpus: &[usize], heaviest: u32) -> Vec<Place> {
     let host = &scenario.host;
     let in_other_pools: Vec<u32> = host.pools.iter().flat_map(|p| p.cpus.clone()).collect();
     let pool = match domain.pool.checked_sub(1).and_then(|i| host.pools.get(i as usize)) {
         Some(pool) => pool.cpus.clone(),
         None => (0..host.pcpus()).filter(|p| !in_other_pools.contains(p)).collect(),
     };
-    let weight = |d: &Domain, v: u32| d.weights.get(v as usize).copied().unwrap_or(d.weight);
-    let all = scenario.domains.iter().flat_map(|d| (0..d.vcpus).map(move |v| weight(d, v)));
-    let heaviest = all.max().unwrap_or(1);
     let of_vcpu = |v: u32| {
         let wanted = domain.affinity.get(v as usize).filter(|list| !list.is_empty());
         let both = pool.iter().filter(|p| wanted.is_none_or(|list| list.contains(p)));
@@ -274,6 +283,7 @@ pub fn places(scenario: &Scenario, domain: &Domain, cpus: &[usize]) -> Vec<Place
 
 impl ThreadsWorld {
     fn domains(&self, scenario: &Scenario, loads: &[Loads], cpus: &[usize]) -> Vec<DomainRun> {
+        let heaviest = weights(&scenario.domains).max().unwrap_or(1);
         let one = |(domain, loads): (&Domain, &Loads)| {
             let lock_names = loads.lock_names();
             let words = loads.layout(LayoutOf::types::<AtomicUsize, AtomicUsize>());
@@ -281,9 +291,11 @@ impl ThreadsWorld {
             DomainRun {
                 name: domain.name.clone(),
                 vcpus: domain.vcpus,
-                places: places(scenario, domain, cpus),
+                places: places(scenario, domain, cpus, heaviest),
                 // `supports` has said why if there is none.
-                quota: Some(domain.cap).filter(|cap| *cap > 0).and_then(|cap| Quota::new(cap).ok()),
+                group: (domain.cap > 0)
+                    .then_some(Share { cap: domain.cap, weight: None })
+                    .and_then(|share| ControlGroup::new(share).ok()),
                 // `supports::check` has found the lock.
                 bank: self.lock(&domain.lock).expect("the lock was checked").bank(
                     lock_names.len(),
@@ -335,7 +347,7 @@ mod tests {
         let heavy = Domain { weight: 1024, ..domain };
         let light = Domain { weight: 335, ..light };
         let scenario = Scenario::new("s", host, vec![heavy, light], Picos::sec(1));
-        let of = |d: usize| places(&scenario, &scenario.domains[d], &[10, 11, 12, 13]);
+        let of = |d: usize| places(&scenario, &scenario.domains[d], &[10, 11, 12, 13], 1024);
         let place = |cpus: &[usize], nice| Place { cpus: cpus.to_vec(), nice };
         assert_eq!(of(0), [place(&[10, 12], 0), place(&[10, 12], 0)]);
         assert_eq!(of(1), [place(&[13], 5), place(&[11, 13], 5)]);

@@ -13,9 +13,9 @@ use overspin_workload::Program;
 
 use super::Place;
 use super::burn::Burn;
+use super::control_group::ControlGroup;
 use super::kernel::{Account, set_nice};
 use super::locks::Bank;
-use super::quota::Quota;
 use super::semaphores::Semaphores;
 use super::switches::Switches;
 use super::task::{Done, live, start_offset};
@@ -33,8 +33,8 @@ pub(super) struct DomainRun {
     pub vcpus: u32,
     /// Where the threads of each vCPU run.
     pub places: Vec<Place>,
-    /// Its cap.
-    pub quota: Option<Quota>,
+    /// The group with its cap.
+    pub group: Option<ControlGroup>,
     pub bank: Arc<dyn Bank>,
     pub lock_names: Vec<String>,
     pub words: Vec<AtomicUsize>,
@@ -106,7 +106,7 @@ impl Task {
         {
             run.fail(format!("cannot give a thread nice value {nice}: {e}"));
         }
-        if let Some(Err(e)) = domain.quota.as_ref().map(Quota::add_this_thread) {
+        if let Some(Err(e)) = domain.group.as_ref().map(ControlGroup::add_this_thread) {
             run.fail(format!("cannot put a thread of domain `{}` under its cap: {e}", domain.name));
         }
     }

@@ -5,7 +5,7 @@ use overspin_scenario::{Domain, Scenario, Value, Workload};
 use overspin_workload::{Loads, LockLoop, Mode};
 
 use super::ThreadsWorld;
-use super::quota::Quota;
+use super::control_group::{ControlGroup, Share};
 use crate::MAX_THREADS;
 
 /// Numbers of threads that are left to the rest of the process.
@@ -94,9 +94,10 @@ pub(super) const IGNORED: [Ignored; 13] = [
 ];
 
 /// The caps, if this system gives a domain no quota, with the reason.
-pub(super) fn refused_caps(scenario: &Scenario) -> Option<Unhonoured> {
+#[must_use]
+pub fn refused_caps(scenario: &Scenario) -> Option<Unhonoured> {
     let capped = scenario.domains.iter().find(|d| d.cap > 0)?;
-    let why = Quota::new(capped.cap).err()?;
+    let why = ControlGroup::new(Share { cap: capped.cap, weight: None }).err()?;
     let reason = format!("the kernel gives no quota to a control group of ours ({why})");
     Some(Unhonoured { key: "domain.cap".into(), reason })
 }

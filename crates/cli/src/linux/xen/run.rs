@@ -68,7 +68,8 @@ pub(in crate::linux) fn judging<'a>(
     folder: &'a Path,
     stop: &'a dyn Fn() -> bool,
 ) -> Result<(String, Judging<'a>), Failure> {
-    let size = SizeArgs { vcpus: args.vcpus, cpus: None, memory: None, clock: Clock::Host };
+    let size =
+        SizeArgs { vcpus: args.vcpus, cpus: None, memory: None, quota: None, clock: Clock::Host };
     let guests =
         guests(&args.xen, &size, global, |teller, guard| built(&args.source, teller, guard))?;
     let by = format!(
@@ -102,6 +103,12 @@ fn guests(
         return Err(Failure::usage(
             "--cpus names CPUs of this machine, and pCPUs of Xen are threads on all of them",
             "say how many pCPUs the guest has: --pcpus N; or run the command under taskset",
+        ));
+    }
+    if size.quota.is_some() {
+        return Err(Failure::usage(
+            "--quota is of a process of QEMU, and Xen shares out its pCPUs itself",
+            "leave it out, or say how many pCPUs the guest has: --pcpus N",
         ));
     }
     let guests = Guests {

@@ -1,16 +1,19 @@
-//! Caps as quotas of the kernel's bandwidth control: each domain with a cap has a control group of its own.
+//! Shares of the CPUs by the kernel's control groups: a group has a cap, by the kernel's bandwidth control, and a weight.
 //!
-//! | Hierarchy | The threads of a group | Its quota |
-//! |---|---|---|
-//! | version 1, controller `cpu` | `tasks` | `cpu.cfs_quota_us` in each `cpu.cfs_period_us` |
-//! | version 2 | `cgroup.threads` of a threaded group | `cpu.max`: quota and period |
+//! | Hierarchy | The threads of a group | Its cap | Its weight |
+//! |---|---|---|---|
+//! | version 1, controller `cpu` | `tasks` | `cpu.cfs_quota_us` in each `cpu.cfs_period_us` | `cpu.shares` |
+//! | version 2 | `cgroup.threads` of a threaded group | `cpu.max`: quota and period | `cpu.weight` |
 //!
 //! The groups are made below the group of this process, and removed when the run is over. Those of a process that was
 //! killed are removed by the next run. Source: Documentation/scheduler/sched-bwc.rst, admin-guide/cgroup-v2.rst.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::kernel_thread_id;
@@ -20,20 +23,29 @@ const PERIOD_US: u64 = 100_000;
 /// The first part of the names of groups.
 const PREFIX: &str = "overspin";
 
-/// A group of threads that together get no more than a quota of CPU time in each period.
+/// What a group gets of the CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share {
+    /// Percent of a CPU; 0: no limit.
+    pub cap: u32,
+    /// Its weight against what runs beside it, where a thread in no group has 1; nothing: 1, however many threads it has.
+    pub weight: Option<f64>,
+}
+
+/// A group of threads that together get no more than their share.
 #[derive(Debug)]
-pub(super) struct Quota {
+pub struct ControlGroup {
     dir: PathBuf,
     /// The file that takes the numbers of its threads.
     threads: &'static str,
 }
 
-impl Quota {
-    /// A group with `cap` percent of a CPU.
+impl ControlGroup {
+    /// A group with this share.
     ///
     /// # Errors
     /// Why this system refuses it, in words.
-    pub(super) fn new(cap: u32) -> Result<Self, String> {
+    pub fn new(share: Share) -> Result<Self, String> {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let Some(own) = own_group(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo")) else {
             return Err("this process is in no control group with a CPU controller".into());
@@ -42,7 +54,7 @@ impl Quota {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         own.clear_leftovers();
         let dir = own.dir.join(format!("{PREFIX}-{}-{number}", std::process::id()));
-        own.make(&dir, cap).map_err(|(what, error)| {
+        own.make(&dir, share).map_err(|(what, error)| {
             // Nothing is in it.
             let _ = fs::remove_dir(&dir);
             format!("{}: {error}", what.display())
@@ -53,9 +65,33 @@ impl Quota {
     pub(super) fn add_this_thread(&self) -> io::Result<()> {
         fs::write(self.dir.join(self.threads), kernel_thread_id().to_string())
     }
+
+    /// Its folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Lets `command` begin as a member, with all its threads and children.
+    ///
+    /// # Errors
+    /// If the group takes no processes.
+    pub fn admit(&self, command: &mut Command) -> io::Result<()> {
+        let members = File::options().write(true).open(self.dir.join("cgroup.procs"))?;
+        let join = move || {
+            // SAFETY: the bytes live longer than the call, which POSIX allows between fork and exec. 0 is the process itself.
+            match unsafe { libc::write(members.as_raw_fd(), b"0".as_ptr().cast(), 1) } {
+                1 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        };
+        // SAFETY: it makes one system call, and allocates nothing.
+        unsafe { command.pre_exec(join) };
+        Ok(())
+    }
 }
 
-impl Drop for Quota {
+impl Drop for ControlGroup {
     /// Its threads have ended.
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.dir);
@@ -97,19 +133,33 @@ fn own_group(cgroup: &str, mountinfo: &str) -> Option<Group> {
 
 impl Group {
     /// Makes the group `dir` below it. An error comes with the file that refused.
-    fn make(&self, dir: &Path, cap: u32) -> Result<Quota, (PathBuf, io::Error)> {
+    fn make(&self, dir: &Path, share: Share) -> Result<ControlGroup, (PathBuf, io::Error)> {
         let write = |path: PathBuf, text: &str| fs::write(&path, text).map_err(|e| (path, e));
-        let quota = (u64::from(cap) * PERIOD_US / 100).max(1000);
+        let quota = (u64::from(share.cap) * PERIOD_US / 100).max(1000);
+        // What the kernel gives a thread is the usual number, and others are limited.
+        let weight = |usual: f64, least, most| {
+            share.weight.map(|w| (w * usual).round().clamp(least, most).to_string())
+        };
         fs::create_dir(dir).map_err(|e| (dir.to_owned(), e))?;
         if self.is_v2 {
             write(dir.join("cgroup.type"), "threaded")?;
             write(self.dir.join("cgroup.subtree_control"), "+cpu")?;
-            write(dir.join("cpu.max"), &format!("{quota} {PERIOD_US}"))?;
-            return Ok(Quota { dir: dir.to_owned(), threads: "cgroup.threads" });
+            if share.cap > 0 {
+                write(dir.join("cpu.max"), &format!("{quota} {PERIOD_US}"))?;
+            }
+            if let Some(weight) = weight(100.0, 1.0, 10_000.0) {
+                write(dir.join("cpu.weight"), &weight)?;
+            }
+            return Ok(ControlGroup { dir: dir.to_owned(), threads: "cgroup.threads" });
         }
-        write(dir.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
-        write(dir.join("cpu.cfs_quota_us"), &quota.to_string())?;
-        Ok(Quota { dir: dir.to_owned(), threads: "tasks" })
+        if share.cap > 0 {
+            write(dir.join("cpu.cfs_period_us"), &PERIOD_US.to_string())?;
+            write(dir.join("cpu.cfs_quota_us"), &quota.to_string())?;
+        }
+        if let Some(weight) = weight(1024.0, 2.0, 262_144.0) {
+            write(dir.join("cpu.shares"), &weight)?;
+        }
+        Ok(ControlGroup { dir: dir.to_owned(), threads: "tasks" })
     }
 
     /// Removes the groups of processes that are no more.
@@ -156,16 +206,51 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let own = Group { dir: root.path().into(), is_v2: true };
         let dir = root.path().join("overspin-1-0");
-        let quota = own.make(&dir, 50).unwrap();
+        let share = Share { cap: 50, weight: Some(2.5) };
+        let group = own.make(&dir, share).unwrap();
         let read = |path: PathBuf| fs::read_to_string(path).unwrap();
         assert_eq!(read(dir.join("cgroup.type")), "threaded");
         assert_eq!(read(dir.join("cpu.max")), "50000 100000");
         assert_eq!(read(root.path().join("cgroup.subtree_control")), "+cpu");
-        quota.add_this_thread().unwrap();
+        assert_eq!(read(dir.join("cpu.weight")), "250");
+        group.add_this_thread().unwrap();
         assert_eq!(read(dir.join("cgroup.threads")), kernel_thread_id().to_string());
         // What refuses is named.
-        let (what, _) = own.make(&dir, 50).unwrap_err();
+        let (what, _) = own.make(&dir, share).unwrap_err();
         assert_eq!(what, dir);
+    }
+
+    #[test]
+    fn a_group_of_version_1_has_only_what_its_share_says() {
+        let root = tempfile::tempdir().unwrap();
+        let own = Group { dir: root.path().into(), is_v2: false };
+        let made = |name: &str, cap, weight| {
+            let dir = root.path().join(name);
+            own.make(&dir, Share { cap, weight }).unwrap();
+            let read = |name: &str| fs::read_to_string(dir.join(name)).ok();
+            (read("cpu.cfs_quota_us"), read("cpu.shares"))
+        };
+        // The group is gone when it is dropped, but not these files, which no kernel made.
+        assert_eq!(made("a", 150, None), (Some("150000".into()), None));
+        assert_eq!(made("b", 0, Some(0.5)), (None, Some("512".into())));
+        // The kernel takes no more: MAX_SHARES in kernel/sched/core.c.
+        assert_eq!(made("c", 0, Some(1e9)), (None, Some("262144".into())));
+    }
+
+    /// With the kernel's own files, where it lets us.
+    #[test]
+    fn a_program_begins_in_its_group() {
+        let Ok(group) = ControlGroup::new(Share { cap: 50, weight: Some(0.5) }) else {
+            return;
+        };
+        let mut command = Command::new("cat");
+        group.admit(command.arg("/proc/self/cgroup")).unwrap();
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let name = group.dir().file_name().unwrap().to_str().unwrap();
+        assert!(said.contains(name), "{said}");
+        let dir = group.dir().to_owned();
+        drop(group);
+        assert!(!dir.exists());
     }
 
     #[test]
