@@ -37,6 +37,13 @@ pub enum Ask {
     Watched,
     /// Gets threads of the kernel ready for this job: `kernel/overspin_work.c` says what it is.
     Work(String),
+    /// Gets programs ready that do the work of this scenario's domain.
+    Programs {
+        /// The scenario, as JSON.
+        scenario: String,
+        /// The seed of the run.
+        seed: u64,
+    },
     /// They begin. The answer comes when all have ended.
     Go,
     /// They end now. It has no answer of its own.
@@ -71,7 +78,7 @@ pub enum Say {
     Dups(Vec<u64>),
     /// What its kernel counted.
     Watched(Watched),
-    /// What threads of the kernel did, in the kernel's words.
+    /// What threads of the kernel did, in the kernel's words, or programs, as an outcome in JSON.
     Worked(String),
     /// It cannot do that.
     Failed(String),

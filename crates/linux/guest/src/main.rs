@@ -3,6 +3,7 @@
 mod dup;
 mod modules;
 mod program;
+mod programs;
 mod root;
 #[path = "../../src/talk.rs"]
 mod talk;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use programs::Programs;
 use rustix::system::RebootCommand;
 use talk::{Ask, PORT, Say};
 use watch::Watch;
@@ -39,27 +41,32 @@ fn serve() -> Result<(), String> {
     let open = || File::options().read(true).write(true).open(&port);
     let hears = open().map_err(|e| format!("{}: {e}", port.display()))?;
     let mut host = Host(hears.try_clone().map_err(|e| e.to_string())?);
-    let mut watch = None;
     host.say(&Say::Ready)?;
+    let mut begun = Begun::default();
     for line in BufReader::new(hears).lines() {
         let line = line.map_err(|e| e.to_string())?;
         let ask = serde_json::from_str(&line).map_err(|e| format!("{e} in {line}"))?;
         if ask == Ask::Off {
             return Ok(());
         }
-        if let Some(said) = answer(ask, &mut watch, &mut host).unwrap_or_else(|e| Some(Say::Failed(e))) {
+        if let Some(said) =
+            answer(ask, &mut begun, &mut host).unwrap_or_else(|e| Some(Say::Failed(e)))
+        {
             host.say(&said)?;
         }
     }
     Ok(())
 }
 
+/// What the host has begun, and not ended.
+#[derive(Default)]
+struct Begun {
+    watch: Option<Watch>,
+    programs: Option<Programs>,
+}
+
 /// Does it; nothing to say: the answer comes later.
-fn answer(
-    ask: Ask,
-    watch: &mut Option<Watch>,
-    host: &mut Host,
-) -> Result<Option<Say>, String> {
+fn answer(ask: Ask, begun: &mut Begun, host: &mut Host) -> Result<Option<Say>, String> {
     Ok(Some(match ask {
         Ask::Root(of) => root::enter(of).map(|()| Say::Done)?,
         Ask::Read(folder) => {
@@ -69,13 +76,29 @@ fn answer(
         Ask::Run { command, folder } => program::run(&command, &folder, host).map(Say::Ran)?,
         Ask::Dup { threads, seconds } => dup::run(threads, seconds).map(Say::Dups)?,
         Ask::Watch => {
-            *watch = Some(Watch::begin());
+            begun.watch = Some(Watch::begin());
             Say::Done
         }
-        Ask::Watched => watch.take().ok_or("nothing is watched")?.end().map(Say::Watched)?,
+        Ask::Watched => begun.watch.take().ok_or("nothing is watched")?.end().map(Say::Watched)?,
         Ask::Work(job) => work::tell(&job).map(|()| Say::Done)?,
-        Ask::Go => return work::go(host).map(|()| None),
-        Ask::Stop => return work::tell("stop").map(|()| None),
+        Ask::Programs { scenario, seed } => {
+            begun.programs = Some(Programs::ready(&scenario, seed, host)?);
+            Say::Done
+        }
+        Ask::Go => {
+            match &mut begun.programs {
+                Some(programs) => programs.go(),
+                None => work::go(host)?,
+            }
+            return Ok(None);
+        }
+        Ask::Stop => {
+            match &mut begun.programs {
+                Some(programs) => programs.stop(),
+                None => work::tell("stop")?,
+            }
+            return Ok(None);
+        }
         Ask::Off => Say::Done,
     }))
 }

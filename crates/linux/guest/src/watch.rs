@@ -37,8 +37,9 @@ impl Watch {
         let lock_stat = fs::read_to_string(LOCK_STAT).ok();
         drop(self.stop);
         let readings = self.thread.join().map_err(|_| "the watch has ended early".to_owned())?;
-        let before =
-            |name: &str| self.lock_events.iter().find(|(known, _)| known == name).map_or(0, |e| e.1);
+        let before = |name: &str| {
+            self.lock_events.iter().find(|(known, _)| known == name).map_or(0, |e| e.1)
+        };
         let grown = lock_events().into_iter().map(|(name, count)| {
             let since = count.saturating_sub(before(&name));
             (name, since)

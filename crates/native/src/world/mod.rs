@@ -136,7 +136,37 @@ impl Company for Alone {
     }
 }
 
+/// The tasks begin when this returns.
+struct Begin<'a>(&'a dyn Fn());
+
+impl Company for Begin<'_> {
+    fn is_ours(&self, _: usize) -> bool {
+        true
+    }
+    fn begin(&self) {
+        (self.0)();
+    }
+    fn ends_with_us(&self) -> bool {
+        true
+    }
+}
+
 impl ThreadsWorld {
+    /// Runs it inside a virtual machine, whose CPU time may have been another's; the tasks begin when `begin` returns.
+    ///
+    /// # Errors
+    /// As [`World::run`].
+    pub fn run_as_guest(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        begin: &dyn Fn(),
+        cancel: &dyn Cancel,
+    ) -> Result<Outcome, Refused> {
+        let machine = (Burn::of_guest(), Vec::new());
+        self.run_beside(scenario, seed, machine, &mut (), (&Begin(begin), cancel))
+    }
+
     /// Runs the domains that are ours. The outcome has all domains.
     fn run_beside(
         &self,

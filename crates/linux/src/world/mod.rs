@@ -1,18 +1,21 @@
 //! The world `linux`: scenarios whose guests are real Linux kernels, with the scenario's lock as their spinlock.
 //!
-//! Each domain is a machine of QEMU. Threads of its kernel do the sections of the workload `lock-loop`
-//! (`kernel/overspin_work.c`); the kernel of this machine schedules the vCPUs. `docs/linux.md` says what it can do.
+//! Each domain is a machine of QEMU. Threads of its kernel do the sections of the workload `lock-loop` (`kernel.rs`), programs
+//! do what has no locks (`programs.rs`); the kernel of this machine schedules the vCPUs. `docs/linux.md` says what it can do.
 //!
 //! ```text
 //!   this process                               each guest
 //!   boots all of them                          Ready
-//!   Work(job)                                  makes the threads, Done
+//!   Work(job), or Programs(scenario)           makes the threads, Done
 //!   all are ready: Go                          the threads begin
 //!   takes the accounts of the vCPUs' threads
 //!   after the warm-up, and at the limit        Worked: all threads have ended
 //! ```
 
-use std::fmt::Write as _;
+mod job;
+mod kernel;
+mod programs;
+
 use std::path::PathBuf;
 use std::process::Command;
 use std::slice;
@@ -21,28 +24,23 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use overspin_histogram::Histogram;
 use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World};
 use overspin_native::world::{ControlGroup, Place, Share, cpus, places, refused_caps, weights};
 use overspin_real::scratch::Scratch;
 use overspin_scenario::{
-    Domain, DomainOutcome, Ending, LockOutcome, Measurement, Outcome, Picos, Scenario, Stopped,
-    TaskOutcome, VcpuOutcome,
+    Domain, DomainOutcome, Ending, Measurement, Outcome, Picos, Scenario, Stopped, VcpuOutcome,
 };
-use overspin_workload::{Kinds, Loads, LockLoop, Mode};
+
+use job::{IGNORED, Job, Report, jobs};
 
 use crate::guest::{Guest, NoAnswer, vcpu_threads};
 use crate::machine::{Accelerator, Files, Machine, accelerator, in_brief};
 use crate::program::output;
 use crate::talk::{Ask, Say};
-use crate::{LOCKS, LinuxError, alone, cache, guard_of, init, needs, source};
+use crate::{LinuxError, alone, cache, guard_of, init, needs, source};
 
 /// The name of the world.
 const NAME: &str = "linux";
-/// CPUs that the kernel is compiled for.
-const MOST_VCPUS: u32 = 64;
-/// Threads times locks: each pair has a histogram, 18 KB.
-const MOST_PAIRS: u64 = 4096;
 /// Memory of a guest, in MiB.
 const MEMORY: u32 = 256;
 /// How often to look whether to stop.
@@ -53,129 +51,6 @@ const READY: Duration = Duration::from_secs(120);
 /// See the [module](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Linux;
-
-/// What the threads of a guest's kernel do.
-#[derive(Clone, Debug)]
-struct Job {
-    work: LockLoop,
-    /// The names of its tasks and of its locks.
-    tasks: Vec<String>,
-    locks: Vec<String>,
-    /// vCPUs that the tasks may use.
-    vcpus: u64,
-}
-
-fn jobs(scenario: &Scenario) -> Result<Vec<Job>, Refused> {
-    if scenario.domains.is_empty() {
-        return Err(Refused::Invalid("there is no domain".into()));
-    }
-    scenario.domains.iter().map(job).collect()
-}
-
-fn job(domain: &Domain) -> Result<Job, Refused> {
-    let bad = |what: String| Err(Refused::Invalid(format!("domain `{}`: {what}", domain.name)));
-    if !LOCKS.contains(&domain.lock.as_str()) {
-        return bad(format!(
-            "`{}` is no lock of a kernel's word of 4 bytes; those are: {}",
-            domain.lock,
-            LOCKS.join(", ")
-        ));
-    }
-    if domain.vcpus > MOST_VCPUS {
-        let vcpus = domain.vcpus;
-        return bad(format!("a guest of `{NAME}` has up to {MOST_VCPUS} vCPUs, and not {vcpus}"));
-    }
-    let loads = match Loads::of(domain, &Kinds::builtin()) {
-        Ok(loads) => loads,
-        Err(fault) => return bad(fault.to_string()),
-    };
-    let of_kind = |workload: &overspin_scenario::Workload| workload.get::<LockLoop>();
-    let [(workload, Some(work))] =
-        &domain.workload.0.iter().map(|w| (w, of_kind(w))).collect::<Vec<_>>()[..]
-    else {
-        let kinds: Vec<&str> = domain.workload.0.iter().map(|w| w.kind.as_str()).collect();
-        let kinds = kinds.join(", ");
-        return bad(format!(
-            "threads of a kernel do one workload of the kind `lock-loop`, and not these: {kinds}; run it in the \
-             world `sim`"
-        ));
-    };
-    if work.mode == Mode::User {
-        return bad("with `mode = \"user\"` the lock is a program's, and here it is the kernel's: write `mode = \
-                    \"kernel\"`, or run it in the world `threads`"
-            .into());
-    }
-    let tasks: Vec<String> =
-        loads.start(domain.vcpus).into_iter().map(|first| first.start.name).collect();
-    let pairs = tasks.len() as u64 * u64::from(work.locks);
-    if pairs > MOST_PAIRS {
-        return bad(format!(
-            "{} threads with {} locks are too many for a guest of `{NAME}`: threads times locks is up to {MOST_PAIRS}",
-            tasks.len(),
-            work.locks
-        ));
-    }
-    let all = u64::MAX >> (u64::BITS - domain.vcpus);
-    let vcpus = match workload.vcpus.iter().fold(0, |mask, vcpu| mask | 1 << vcpu) {
-        0 => all,
-        some => some,
-    };
-    Ok(Job { work: work.clone(), tasks, locks: loads.lock_names(), vcpus })
-}
-
-impl Job {
-    fn is_endless(&self) -> bool {
-        self.work.count == 0
-    }
-
-    /// The line that the kernel reads.
-    fn line(&self, scenario: &Scenario, warmup: Picos, seed: u64) -> String {
-        let LockLoop { section, outside, idle, .. } = self.work;
-        let ns = |time: Picos| time.0.div_ceil(1_000);
-        let LockLoop { locks, fixed, idle_every, irqs_off, count, .. } = self.work;
-        let mut line = format!("job {} {:x} {locks}", self.tasks.len(), self.vcpus);
-        let numbers = [
-            ns(section),
-            ns(outside),
-            fixed.into(),
-            ns(idle),
-            idle_every,
-            irqs_off.into(),
-            count,
-            ns(scenario.host.stagger),
-            ns(warmup),
-            ns(scenario.limit),
-            seed,
-        ];
-        // Writing to a String cannot fail.
-        numbers.iter().for_each(|number| _ = write!(line, " {number}"));
-        line
-    }
-}
-
-/// The keys that have no effect here.
-const IGNORED: [Ignored; 12] = [
-    Ignored::always("host.scheduler", "the kernel of this machine schedules"),
-    Ignored::MACHINE,
-    Ignored::THREADS,
-    Ignored::NOISE,
-    Ignored::GOVERNOR,
-    Ignored::PAUSE_LOOPS,
-    Ignored::halt_polling("KVM decides"),
-    Ignored::new(
-        "host.preemption_notification",
-        |s| s.host.preemption_notification.is_some(),
-        "neither KVM nor QEMU asks",
-    ),
-    Ignored::new("event", |s| !s.events.is_empty(), "nobody administers these guests"),
-    Ignored::PARAMS,
-    Ignored::new(
-        "domain.nopvspin",
-        |s| s.domains.iter().any(|d| d.nopvspin),
-        "waiters of these kernels sleep",
-    ),
-    Ignored::always("domain.kernel", "the guest has a kernel of its own, Linux 6.1"),
-];
 
 impl World for Linux {
     fn name(&self) -> &'static str {
@@ -271,7 +146,7 @@ impl Made {
         &self,
         number: usize,
         domain: &Domain,
-        job: &str,
+        ask: &Ask,
         (places, share): (&[Place], Option<Share>),
     ) -> Result<Guest, NoAnswer> {
         let folder = self.scratch.path().join(number.to_string());
@@ -292,12 +167,12 @@ impl Made {
                 output(Command::new("renice").args(["-n", &place.nice.to_string(), "-p", &id]))?;
             }
         }
-        guest.ask(&Ask::Work(job.to_owned()), READY, &mut |_| {}, &stop)?;
+        guest.ask(ask, READY, &mut |_| {}, &stop)?;
         Ok(guest)
     }
 
     /// Lets the threads of a guest work to their end, or until the run is to end.
-    fn work(&self, guest: &mut Guest, limit: Picos) -> Result<Report, NoAnswer> {
+    fn work(&self, guest: &mut Guest, job: &Job, limit: Picos) -> Result<Report, NoAnswer> {
         let limit = Duration::from_nanos(limit.0 / 1_000) + READY;
         let mut hear = |_: &str| {};
         let said = match guest.ask(&Ask::Go, limit, &mut hear, &|| self.stops()) {
@@ -309,14 +184,14 @@ impl Made {
             other => format!("{other:?}"),
         };
         let strange = || LinuxError::Guest(format!("it says what is no result: {text}"));
-        Report::parse(&text).ok_or_else(strange).map_err(NoAnswer::Error)
+        job.report(&text).ok_or_else(strange).map_err(NoAnswer::Error)
     }
 
     /// A guest from its boot to its end.
     fn live(
         &self,
         boot: impl FnOnce() -> Result<Guest, NoAnswer>,
-        limit: Picos,
+        (job, limit): (&Job, Picos),
         tell: &dyn Fn(News),
         go: &Receiver<()>,
     ) {
@@ -331,7 +206,7 @@ impl Made {
         };
         tell(News::Ready(guest.id()));
         let result = match go.recv() {
-            Ok(()) => self.work(&mut guest, limit),
+            Ok(()) => self.work(&mut guest, job, limit),
             Err(_) => Err(NoAnswer::Stopped),
         };
         over(result);
@@ -416,7 +291,8 @@ impl Run<'_> {
                 gos.push(go);
                 let to = to.clone();
                 let seed = self.seed.wrapping_add((number as u64) << 32);
-                let line = self.guests[number].job.line(scenario, self.warmup, seed);
+                let job = self.guests[number].job.clone();
+                let ask = job.ask(scenario, domain, self.warmup, seed);
                 // In a group of its own, a domain is weighed by the group.
                 let share = shares.get(number).copied();
                 let beside =
@@ -424,10 +300,10 @@ impl Run<'_> {
                 let heaviest = weights(beside).max().unwrap_or(1);
                 let places = places(scenario, domain, cpus, heaviest);
                 scope.spawn(move || {
-                    let boot = || made.guest(number, domain, &line, (&places, share));
+                    let boot = || made.guest(number, domain, &ask, (&places, share));
                     // Nobody hears it after an error elsewhere.
                     let tell = |news| _ = to.send((number, news));
-                    made.live(boot, scenario.limit, &tell, &wait);
+                    made.live(boot, (&job, scenario.limit), &tell, &wait);
                 });
             }
             drop(to);
@@ -532,7 +408,7 @@ impl Run<'_> {
                 ..DomainOutcome::default()
             };
             match guest.report {
-                Some(report) => report.of_domain(&guest.job, steps, outcome),
+                Some(report) => report.of_domain(&guest.job, (steps, step), outcome),
                 None => outcome,
             }
         };
@@ -544,7 +420,7 @@ impl Run<'_> {
                 "time of spinning apart from other waiting",
                 "causes of waits, time on each pCPU, preempted holders, migrations",
                 "sleeps and kicks of waiters",
-                "CPU time of single tasks",
+                "CPU time of single tasks of a kernel; that of programs has in it what the host took away",
             ]
             .map(str::to_owned)
             .into(),
@@ -582,137 +458,6 @@ fn vcpu(guest: &RunGuest, vcpu: usize, counted: Picos) -> VcpuOutcome {
     VcpuOutcome { running, runnable, blocked, dispatches: since(2), ..VcpuOutcome::default() }
 }
 
-/// What the kernel tells of its threads, in ticks of its counter.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Report {
-    khz: u64,
-    /// Steps in 2^20 ticks.
-    rate: u64,
-    /// When the last thread ended, or the limit.
-    end: u64,
-    /// Items of each task, and when it had done all of them; 0 if it had not.
-    tasks: Vec<(u64, u64)>,
-    locks: Vec<Seen>,
-    /// Items in each part of the limit.
-    progress: Vec<u64>,
-}
-
-/// What was seen at a lock.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Seen {
-    acquisitions: u64,
-    contended: u64,
-    wait_total: u64,
-    wait_max: u64,
-    hold_total: u64,
-    hold_max: u64,
-    /// Waits of those that had to.
-    waits: Histogram,
-}
-
-impl Report {
-    /// Parts of the limit in which items are counted.
-    const SLOTS: u64 = 64;
-
-    /// Reads what `kernel/overspin_work.c` writes.
-    fn parse(text: &str) -> Option<Self> {
-        let mut report = Self::default();
-        for line in text.lines() {
-            let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-            let numbers = || rest.split(' ').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
-            match word {
-                "clock" => [report.khz, report.rate, report.end] = numbers()?.try_into().ok()?,
-                "task" => {
-                    let [items, ended] = numbers()?.try_into().ok()?;
-                    report.tasks.push((items, ended));
-                }
-                "lock" => {
-                    let [acquisitions, contended, wait_total, wait_max, hold_total, hold_max] =
-                        numbers()?.try_into().ok()?;
-                    let waits = Histogram::default();
-                    report.locks.push(Seen {
-                        acquisitions,
-                        contended,
-                        wait_total,
-                        wait_max,
-                        hold_total,
-                        hold_max,
-                        waits,
-                    });
-                }
-                "waits" => {
-                    let pair = |word: &str| {
-                        let (bucket, count) = word.split_once(':')?;
-                        Some((bucket.parse().ok()?, count.parse().ok()?))
-                    };
-                    let pairs = rest.split_whitespace().map(pair).collect::<Option<Vec<_>>>()?;
-                    report.locks.last_mut()?.waits.add(pairs);
-                }
-                "progress" => report.progress = numbers()?,
-                _ => return None,
-            }
-        }
-        (report.khz > 0).then_some(report)
-    }
-
-    fn time(&self, ticks: u64) -> Picos {
-        let picos = u128::from(ticks) * 1_000_000_000 / u128::from(self.khz.max(1));
-        Picos(u64::try_from(picos).unwrap_or(u64::MAX))
-    }
-
-    fn end(&self) -> Picos {
-        self.time(self.end)
-    }
-
-    fn steps_per_us(&self) -> f64 {
-        self.rate as f64 / f64::from(1 << 20) * self.khz as f64 / 1e3
-    }
-
-    fn has_finished(&self) -> bool {
-        self.tasks.iter().all(|(_, ended)| *ended > 0)
-    }
-
-    /// Completes the outcome of a domain with `steps` values of its curve.
-    fn of_domain(&self, job: &Job, steps: usize, outcome: DomainOutcome) -> DomainOutcome {
-        let ended = |ticks: u64| (ticks > 0).then(|| self.time(ticks));
-        let task = |(name, (items, at)): (&String, &(u64, u64))| TaskOutcome {
-            name: name.clone(),
-            items: *items,
-            ended: ended(*at),
-            ..TaskOutcome::default()
-        };
-        let progress = self.progress.iter().scan(0, |sum, items| {
-            *sum += items;
-            Some(*sum)
-        });
-        DomainOutcome {
-            finished: self.has_finished().then(|| self.end()),
-            tasks: job.tasks.iter().zip(&self.tasks).map(task).collect(),
-            locks: job.locks.iter().zip(&self.locks).map(|(n, seen)| self.lock(n, seen)).collect(),
-            progress: progress.take(steps).collect(),
-            ..outcome
-        }
-    }
-
-    fn lock(&self, name: &str, seen: &Seen) -> LockOutcome {
-        let quantile =
-            |one_in| self.time(seen.waits.of_all_but(one_in, seen.acquisitions).min(seen.wait_max));
-        LockOutcome {
-            name: name.to_owned(),
-            acquisitions: seen.acquisitions,
-            contended: seen.contended,
-            wait_total: self.time(seen.wait_total),
-            wait_max: self.time(seen.wait_max),
-            wait_p50: quantile(2),
-            wait_p99: quantile(100),
-            wait_p999: quantile(1000),
-            hold_total: self.time(seen.hold_total),
-            hold_max: self.time(seen.hold_max),
-            ..LockOutcome::default()
-        }
-    }
-}
-
 /// CPUs as `taskset -c` reads them.
 fn list<'a>(cpus: impl IntoIterator<Item = &'a usize>) -> String {
     let mut all: Vec<usize> = cpus.into_iter().copied().collect();
@@ -738,12 +483,25 @@ fn no_answer(no: &NoAnswer) -> Refused {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overspin_scenario::{Host, SEC, US, Workload};
-    use overspin_workload::BurnWait;
+    use overspin_scenario::{Host, SEC, Workloads};
+    use overspin_workload::{BurnWait, LockLoop, Mode, Stream};
 
-    fn scenario(lock: &str, vcpus: u32, workload: impl Into<Workload>) -> Scenario {
-        let domain = Domain::new("d", vcpus, lock, workload.into());
+    pub(super) fn scenario(lock: &str, vcpus: u32, workload: impl Into<Workloads>) -> Scenario {
+        let domain = Domain::new("d", vcpus, lock, workload);
         Scenario::new("s", Host::default(), vec![domain], SEC)
+    }
+
+    /// The outcome of a run of a second with these domains.
+    pub(super) fn outcome(domains: Vec<DomainOutcome>, progress_step: Picos) -> Outcome {
+        let run = Run {
+            scenario: &scenario("ticket", 1, BurnWait::default()),
+            seed: 1,
+            warmup: Picos::ZERO,
+            guests: Vec::new(),
+            begun: None,
+            stopped: None,
+        };
+        Outcome { domains, progress_step, ..run.outcome(&[], Vec::new()) }
     }
 
     fn refusal(scenario: &Scenario) -> String {
@@ -754,12 +512,13 @@ mod tests {
     fn what_a_kernel_cannot_do_is_refused_with_what_it_can() {
         let work = LockLoop { irqs_off: true, ..LockLoop::default() };
         assert!(Linux.supports(&scenario("ticket", 4, work.clone())).is_ok());
+        assert!(Linux.supports(&scenario("ticket", 4, BurnWait::default())).is_ok());
         let user = LockLoop { mode: Mode::User, irqs_off: false, ..work.clone() };
         let many = LockLoop { threads: 4097, ..work.clone() };
         for (scenario, words) in [
             (scenario("mcs", 4, work.clone()), &["domain `d`", "`mcs`", "ticket", "xen-pv"][..]),
             (scenario("ticket", 65, work.clone()), &["up to 64 vCPUs", "65"]),
-            (scenario("ticket", 4, BurnWait::default()), &["burn-wait", "`lock-loop`", "`sim`"]),
+            (scenario("ticket", 4, Stream::default()), &["stream", "`lock-loop`", "`sim`"]),
             (scenario("ticket", 4, user), &["write `mode = \"kernel\"`", "`threads`"]),
             (scenario("ticket", 4, many), &["4097 threads with 1 locks", "up to 4096"]),
         ] {
@@ -787,66 +546,6 @@ mod tests {
         let keys: Vec<&str> = ignored.iter().map(|key| key.key.as_str()).collect();
         let always = ["host.scheduler", "host.machine and host.costs"];
         assert_eq!(keys, [&always[..], &["domain.kernel"]].concat());
-    }
-
-    #[test]
-    fn a_job_is_a_line_of_numbers() {
-        let work = LockLoop {
-            threads: 3,
-            locks: 2,
-            section: US,
-            outside: US * 3,
-            fixed: true,
-            idle: US * 5,
-            idle_every: 7,
-            irqs_off: true,
-            count: 11,
-            ..LockLoop::default()
-        };
-        let mut scenario = scenario("ticket", 6, work.clone());
-        scenario.host.stagger = US * 13;
-        let line = |s: &Scenario| job(&s.domains[0]).unwrap().line(s, US * 17, 19);
-        let rest = "2 1000 3000 1 5000 7 1 11 13000 17000 1000000000 19";
-        // Six vCPUs, of which all may be used.
-        assert_eq!(line(&scenario), format!("job 3 3f {rest}"));
-        scenario.domains[0].workload.0[0].vcpus = vec![4, 1];
-        assert_eq!(line(&scenario), format!("job 3 12 {rest}"));
-        scenario.domains[0].vcpus = 64;
-        scenario.domains[0].workload.0[0].vcpus.clear();
-        assert_eq!(line(&scenario), format!("job 3 ffffffffffffffff {rest}"));
-    }
-
-    /// 2 GHz: two ticks are a nanosecond.
-    const REPORT: &str = "clock 2000000 524288 2000000\ntask 5 0\ntask 7 1500000\n\
-                          lock 12 3 600 400 2400 300\nwaits 80:1 100:1 328:1\nprogress 1 2 3\n";
-
-    #[test]
-    fn a_report_is_times_and_numbers() {
-        let report = Report::parse(REPORT).unwrap();
-        assert_eq!(report.end(), Picos::ms(1));
-        // Half a step a tick, 2000 ticks a microsecond.
-        assert!((report.steps_per_us() - 1000.0).abs() < 1e-9);
-        assert!(!report.has_finished());
-        let job = job(&scenario("ticket", 2, LockLoop::default()).domains[0]).unwrap();
-        let domain = report.of_domain(&job, 2, DomainOutcome::default());
-        assert_eq!(domain.progress, [1, 3], "as many as the run lasted");
-        let tasks: Vec<_> =
-            domain.tasks.iter().map(|t| (t.name.as_str(), t.items, t.ended)).collect();
-        assert_eq!(tasks, [("loop0", 5, None), ("loop1", 7, Some(Picos::us(750)))]);
-        let [lock] = &domain.locks[..] else { panic!("{:?}", domain.locks) };
-        let ns = |n: u64| Picos(n * 1_000);
-        assert_eq!((lock.name.as_str(), lock.acquisitions, lock.contended), ("section", 12, 3));
-        assert_eq!((lock.wait_total, lock.wait_max), (ns(300), ns(200)));
-        assert_eq!((lock.hold_total, lock.hold_max), (ns(1200), ns(150)));
-        // Nine of twelve did not wait. Bucket 328 begins with 400 ticks, and no wait was longer.
-        assert_eq!((lock.wait_p50, lock.wait_p99, lock.wait_p999), (ns(0), ns(200), ns(200)));
-    }
-
-    #[test]
-    fn what_is_no_report_is_refused() {
-        for text in ["", "clock 1 2", "clock 1 2 x", "lock 1 2 3", "waits 1:1", "what 1"] {
-            assert_eq!(Report::parse(text), None, "{text}");
-        }
     }
 
     #[test]
