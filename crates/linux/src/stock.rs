@@ -119,7 +119,7 @@ fn of_tree(tree: &Path) -> Result<Stock, LinuxError> {
 /// The folder of the modules of an image: the one that it is in, or the one of its version below the same root.
 fn modules_of(kernel: &Path) -> Option<PathBuf> {
     let folder = kernel.parent()?;
-    let is_of_modules = |folder: &PathBuf| folder.join("modules.order").is_file();
+    let is_of_modules = |folder: &PathBuf| folder.join("kernel").is_dir();
     let version = kernel.file_name()?.to_str()?.strip_prefix("vmlinuz-").unwrap_or("");
     let below = |at| folder.parent().map(|root: &Path| root.join(at).join(version));
     let found = ["lib/modules", "usr/lib/modules"].map(below);
@@ -379,7 +379,7 @@ mod tests {
         let modules = root.join("usr/lib/modules/7.3-amd64");
         fs::create_dir_all(&modules).unwrap();
         fs::create_dir_all(root.join("boot")).unwrap();
-        fs::write(modules.join("modules.order"), "").unwrap();
+        fs::create_dir(modules.join("kernel")).unwrap();
         let mut image = vec![0; 0x202];
         image.extend(b"HdrS");
         // As packages since 6.19 have it, and before.
