@@ -3,16 +3,18 @@
  * Threads that take spinlocks again and again: the workload lock-loop of Overspin, inside a kernel. A boot serves one job.
  * Whoever has it done writes to /proc/overspin_work
  *
- *   job THREADS CPUS LOCKS SECTION OUTSIDE FIXED IDLE IDLE_EVERY IRQS_OFF COUNT STAGGER WARMUP LIMIT SEED
+ *   job THREADS CPUS LOCKS SECTION OUTSIDE FIXED IDLE IDLE_EVERY IRQS_OFF COUNT STAGGER WARMUP LIMIT SEED NOTES
  *   go
  *   stop            before the limit, if at all
  *
  * with times in nanoseconds and CPUS as a hexadecimal mask, and reads: that waits until all threads have ended, and tells what
- * they did. Times are told in ticks of the time stamp counter.
+ * they did. Times are told in ticks of the time stamp counter. NOTES acquisitions, from the begin, are told one by one:
+ * /proc/overspin_notes has them afterwards as an array of struct note, with zeros for places that stayed empty.
  *
  * Work is a loop that counts steps, not time: a holder whose CPU is taken away has the rest of its section still to do.
  */
 #include <linux/cpumask.h>
+#include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/init.h>
 #include <linux/kthread.h>
@@ -44,9 +46,20 @@ struct seen {
 	u32 waits[BUCKETS];
 } ____cacheline_aligned;
 
+/* An acquisition, in ticks of the counter; got is 0 in a place that is empty. crates/linux/src/world/moments.rs reads it. */
+struct note {
+	u64 asked, got, released, freed;
+	u32 lock;
+	u16 cpu, waited;
+};
+
+/* A worker takes places for notes in pieces of so many. */
+#define NOTES_PIECE 1024
+
 struct worker {
 	struct task_struct *task;
-	unsigned int cpu;
+	struct note *note;		/* the next place, if left */
+	unsigned int left;
 	u64 random, items, ended;
 	struct seen *seen;
 	u32 slots[SLOTS];
@@ -62,6 +75,9 @@ static struct {
 	u64 rate;			/* steps in 2^20 ticks */
 	u64 begun, stopped;		/* 0: not yet */
 	struct worker *workers;
+	unsigned int notes;		/* a multiple of NOTES_PIECE */
+	atomic_t noted;			/* places that were taken, or asked for */
+	struct note *all_notes;
 } job;
 
 static struct {
@@ -181,12 +197,33 @@ static void note_wait(struct seen *s, u64 wait)
 	s->waits[min_t(u64, bucket, BUCKETS - 1)]++;
 }
 
+/* A place for a note; none: all are taken. */
+static struct note *next_note(struct worker *w)
+{
+	if (!w->left) {
+		unsigned int at;
+
+		/* More than there are: one was not noted. It grows no further. */
+		if (atomic_read(&job.noted) > job.notes)
+			return NULL;
+		at = atomic_add_return(NOTES_PIECE, &job.noted) - NOTES_PIECE;
+		if (at >= job.notes)
+			return NULL;
+		w->note = &job.all_notes[at];
+		w->left = NOTES_PIECE;
+	}
+	w->left--;
+	return w->note++;
+}
+
 static void section(struct worker *w, unsigned int which)
 {
 	spinlock_t *lock = &locks[which].lock;
 	struct seen *s = &w->seen[which];
-	u64 asked = 0, got, released;
+	u64 asked = 0, got, released, freed;
 	unsigned long flags = 0;
+	unsigned int cpu;
+	struct note *note;
 
 	if (job.irqs_off)
 		local_irq_save(flags);
@@ -196,14 +233,21 @@ static void section(struct worker *w, unsigned int which)
 		spin_lock(lock);
 	}
 	got = since_begin();
+	/* Whoever has a spinlock stays on its CPU. */
+	cpu = smp_processor_id();
 	if (got < job.limit)
 		work(job.section);
 	released = since_begin();
 	spin_unlock(lock);
+	freed = since_begin();
 	if (job.irqs_off)
 		local_irq_restore(flags);
 	if (got >= job.limit)
 		return;
+	note = next_note(w);
+	if (note)
+		*note = (struct note){ job.begun + (asked ?: got), job.begun + got, job.begun + released,
+				       job.begun + freed, which, cpu, !!asked };
 	w->slots[min_t(u64, div64_u64(released * SLOTS, job.limit), SLOTS - 1)]++;
 	if (got < job.warmup)
 		return;
@@ -273,9 +317,9 @@ static int start(const char *line)
 
 	if (job.workers)
 		return -EBUSY;
-	if (sscanf(line, "job %u %llx %u %llu %llu %u %llu %llu %u %llu %llu %llu %llu %llu", &job.threads, &cpus, &job.locks,
+	if (sscanf(line, "job %u %llx %u %llu %llu %u %llu %llu %u %llu %llu %llu %llu %llu %u", &job.threads, &cpus, &job.locks,
 		   &section, &outside, &job.fixed, &job.idle, &job.idle_every, &job.irqs_off, &job.count,
-		   &job.stagger, &warmup, &limit, &seed) != 14)
+		   &job.stagger, &warmup, &limit, &seed, &job.notes) != 15)
 		return -EINVAL;
 	for_each_online_cpu(cpu) {
 		if (cpu < 64 && cpus >> cpu & 1)
@@ -293,7 +337,9 @@ static int start(const char *line)
 		spin_lock_init(&locks[i].lock);
 	job.workers = vzalloc(array_size(job.threads, sizeof(struct worker)));
 	seen = vzalloc(array3_size(job.threads, job.locks, sizeof(struct seen)));
-	if (!job.workers || !seen)
+	job.notes = round_up(job.notes, NOTES_PIECE);
+	job.all_notes = job.notes ? vzalloc(array_size(job.notes, sizeof(struct note))) : NULL;
+	if (!job.workers || !seen || (job.notes && !job.all_notes))
 		return -ENOMEM;
 	for (i = 0; i < job.threads; i++) {
 		struct worker *w = &job.workers[i];
@@ -394,6 +440,8 @@ static int overspin_show(struct seq_file *to, void *unused)
 	if (job.stopped)
 		end = min(end, job.stopped);
 	seq_printf(to, "clock %u %llu %llu\n", tsc_khz, job.rate, end);
+	/* Whether each acquisition has its note. */
+	seq_printf(to, "notes %d\n", job.notes && atomic_read(&job.noted) <= job.notes);
 	for (i = 0; i < job.threads; i++)
 		seq_printf(to, "task %llu %llu\n", job.workers[i].items, job.workers[i].ended);
 	for (i = 0; i < job.locks; i++)
@@ -423,8 +471,24 @@ static const struct proc_ops overspin_ops = {
 	.proc_release = single_release,
 };
 
+static ssize_t notes_read(struct file *file, char __user *to, size_t length, loff_t *at)
+{
+	size_t places = min_t(size_t, atomic_read(&job.noted), job.notes);
+
+	if (!job.begun || atomic_read(&running))
+		return -EBUSY;
+	return simple_read_from_buffer(to, length, at, job.all_notes, places * sizeof(struct note));
+}
+
+static const struct proc_ops notes_ops = {
+	.proc_read = notes_read,
+	.proc_lseek = default_llseek,
+};
+
 static int __init overspin_work_init(void)
 {
-	return proc_create("overspin_work", 0600, NULL, &overspin_ops) ? 0 : -ENOMEM;
+	if (!proc_create("overspin_work", 0600, NULL, &overspin_ops) || !proc_create("overspin_notes", 0400, NULL, &notes_ops))
+		return -ENOMEM;
+	return 0;
 }
 late_initcall(overspin_work_init);

@@ -1,7 +1,7 @@
 //! A guest that runs our first process: it does what the host asks for, and says what came out.
 
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::Command;
@@ -133,6 +133,36 @@ impl Guest {
         }
     }
 
+    /// Asks for something whose answer is bytes.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub(crate) fn bytes(&mut self, ask: &Ask, limit: Duration) -> Result<Vec<u8>, NoAnswer> {
+        let said = self.ask(ask, limit, &mut |_| {}, &|| false)?;
+        let Say::Bytes(length) = said else {
+            return Err(self
+                .running
+                .said(&format!("the guest sends no bytes, and says {said:?}"))
+                .into());
+        };
+        let begun = Instant::now();
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < length {
+            let left = length - bytes.len() as u64;
+            // What was read before is kept.
+            match self.from.by_ref().take(left).read_to_end(&mut bytes) {
+                Ok(0) => return Err(self.running.said("the guest has ended").into()),
+                Ok(_) => {}
+                Err(e) if is_pause(&e) && begun.elapsed() < limit => {}
+                Err(e) if is_pause(&e) => return Err(NoAnswer::TooLong),
+                Err(e) => {
+                    return Err(self.running.said(&format!("the guest has ended: {e}")).into());
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
     fn hear(
         &mut self,
         limit: Duration,
@@ -164,12 +194,7 @@ impl Guest {
                 }
                 Ok(_) => {}
                 // What was read before is kept.
-                Err(e)
-                    if matches!(
-                        e.kind(),
-                        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-                    ) =>
-                {
+                Err(e) if is_pause(&e) => {
                     if let Some(panic) = self.running.panic() {
                         return Err(self
                             .running
@@ -195,6 +220,11 @@ impl Guest {
     pub fn vcpu_times(&self) -> Vec<VcpuTime> {
         vcpu_times(self.running.id())
     }
+}
+
+/// Whether there was nothing to read, for now.
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 /// Times of the threads of QEMU that are named for vCPUs, in their order.

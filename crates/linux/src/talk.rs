@@ -48,6 +48,10 @@ pub enum Ask {
     Go,
     /// They end now. It has no answer of its own.
     Stop,
+    /// Tells the counter of its CPU.
+    Clock,
+    /// Sends what threads of the kernel noted of their acquisitions.
+    Notes,
     /// Powers off.
     Off,
 }
@@ -80,6 +84,10 @@ pub enum Say {
     Watched(Watched),
     /// What threads of the kernel did, in the kernel's words, or programs, as an outcome in JSON.
     Worked(String),
+    /// The time stamp counter.
+    Clock(u64),
+    /// So many bytes follow this line.
+    Bytes(u64),
     /// It cannot do that.
     Failed(String),
 }

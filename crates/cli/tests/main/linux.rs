@@ -256,6 +256,17 @@ fn guests_of_a_scenario_are_kernels() {
     assert!(number(&lock["hold_total"]) > 400 * 18_000_000, "{lock}");
     assert!(number(&lock["hold_max"]) <= number(&lock["hold_total"]), "{lock}");
     assert!(number(&lock["wait_p99"]) <= number(&lock["wait_max"]), "{lock}");
+    // Where switches can be recorded, each wait has its causes.
+    let missing = outcome["measurement"]["missing"].to_string();
+    let causes: u64 = lock["wait_causes"].as_object().unwrap().values().map(number).sum();
+    if missing.contains("perf_event_open") {
+        overspin_testing::skip("this kernel does not let the switches of a process be recorded");
+    } else {
+        assert!(!missing.contains("causes"), "{missing}");
+        // A wait that began in the warm-up has a part of its causes in it.
+        let total = number(&lock["wait_total"]);
+        assert!(causes.abs_diff(total) <= total / 5 + 2_000_000_000, "{causes} of {total}: {lock}");
+    }
     for vcpu in domains[0]["vcpus"].as_array().unwrap() {
         assert!(number(&vcpu["running"]) > 0, "{vcpu}");
     }

@@ -99,6 +99,13 @@ fn answer(ask: Ask, begun: &mut Begun, host: &mut Host) -> Result<Option<Say>, S
             }
             return Ok(None);
         }
+        Ask::Clock => Say::Clock(work::clock()),
+        Ask::Notes => {
+            let notes = work::notes()?;
+            host.say(&Say::Bytes(notes.len() as u64))?;
+            host.0.write_all(&notes).map_err(|e| format!("the host does not listen: {e}"))?;
+            return Ok(None);
+        }
         Ask::Off => Say::Done,
     }))
 }

@@ -8,6 +8,7 @@ use crate::Host;
 use crate::talk::Say;
 
 const FILE: &str = "/proc/overspin_work";
+const NOTES: &str = "/proc/overspin_notes";
 
 /// Tells the kernel.
 pub(crate) fn tell(line: &str) -> Result<(), String> {
@@ -30,4 +31,15 @@ pub(crate) fn go(host: &Host) -> Result<(), String> {
         let _ = host.say(&said);
     });
     Ok(())
+}
+
+/// The counter by which the threads tell times.
+pub(crate) fn clock() -> u64 {
+    // SAFETY: every x86-64 has the instruction, and Linux allows it.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+/// What the threads noted; they have ended.
+pub(crate) fn notes() -> Result<Vec<u8>, String> {
+    fs::read(NOTES).map_err(|e| format!("{NOTES}: {e}"))
 }

@@ -16,23 +16,29 @@ const MOST_VCPUS: u32 = 64;
 #[derive(Clone, Debug)]
 pub(super) enum Job {
     /// Threads of its kernel take spinlocks.
-    Kernel(KernelJob),
+    Kernel {
+        /// What they do.
+        job: KernelJob,
+        /// The number of acquisitions that they note one by one.
+        notes: u64,
+    },
     /// Programs work that take no lock of the scenario; whether they have no end of their own.
     Programs { endless: bool },
 }
 
-/// The jobs of all domains.
+/// The jobs of all domains, with the number of acquisitions that their guests note together.
 ///
 /// # Errors
 /// If a domain asks for what no guest can do.
-pub(super) fn jobs(scenario: &Scenario) -> Result<Vec<Job>, Refused> {
+pub(super) fn jobs(scenario: &Scenario, notes: u64) -> Result<Vec<Job>, Refused> {
     if scenario.domains.is_empty() {
         return Err(Refused::Invalid("there is no domain".into()));
     }
-    scenario.domains.iter().map(job).collect()
+    let notes = notes / scenario.domains.len() as u64;
+    scenario.domains.iter().map(|domain| job(domain, notes)).collect()
 }
 
-fn job(domain: &Domain) -> Result<Job, Refused> {
+fn job(domain: &Domain, notes: u64) -> Result<Job, Refused> {
     let bad = |what: String| Refused::Invalid(format!("domain `{}`: {what}", domain.name));
     if !LOCKS.contains(&domain.lock.as_str()) {
         return Err(bad(format!(
@@ -51,14 +57,22 @@ fn job(domain: &Domain) -> Result<Job, Refused> {
     if programs::can(&loads, domain.vcpus) {
         return Ok(Job::Programs { endless: loads.is_endless() });
     }
-    KernelJob::of(domain, &loads).map(Job::Kernel).map_err(bad)
+    KernelJob::of(domain, &loads).map(|job| Job::Kernel { job, notes }).map_err(bad)
 }
 
 impl Job {
     pub(super) fn is_endless(&self) -> bool {
         match self {
-            Self::Kernel(job) => job.is_endless(),
+            Self::Kernel { job, .. } => job.is_endless(),
             Self::Programs { endless } => *endless,
+        }
+    }
+
+    /// The number of acquisitions that it notes one by one.
+    pub(super) fn notes(&self) -> u64 {
+        match self {
+            Self::Kernel { notes, .. } => *notes,
+            Self::Programs { .. } => 0,
         }
     }
 
@@ -71,7 +85,7 @@ impl Job {
         seed: u64,
     ) -> Ask {
         match self {
-            Self::Kernel(job) => Ask::Work(job.line(scenario, warmup, seed)),
+            Self::Kernel { job, notes } => Ask::Work(job.line(scenario, warmup, (seed, *notes))),
             Self::Programs { .. } => {
                 let inside = programs::inside(scenario, domain, warmup);
                 Ask::Programs { scenario: serde_json::to_string(&inside).unwrap_or_default(), seed }
@@ -82,7 +96,7 @@ impl Job {
     /// Reads what the guest says at the end; nothing if it makes no sense.
     pub(super) fn report(&self, text: &str) -> Option<Report> {
         match self {
-            Self::Kernel(_) => KernelReport::parse(text).map(Report::Kernel),
+            Self::Kernel { .. } => KernelReport::parse(text).map(Report::Kernel),
             Self::Programs { .. } => {
                 let outcome = Outcome::from_json(text).ok()?;
                 Some(Report::Programs(Box::new(outcome)))
@@ -117,6 +131,11 @@ impl Report {
         }
     }
 
+    /// Whether each acquisition was noted.
+    pub(super) fn is_noted(&self) -> bool {
+        matches!(self, Self::Kernel(report) if report.noted)
+    }
+
     pub(super) fn has_finished(&self) -> bool {
         match self {
             Self::Kernel(report) => report.has_finished(),
@@ -132,7 +151,9 @@ impl Report {
         outcome: DomainOutcome,
     ) -> DomainOutcome {
         match (self, job) {
-            (Self::Kernel(report), Job::Kernel(job)) => report.of_domain(job, steps, outcome),
+            (Self::Kernel(report), Job::Kernel { job, .. }) => {
+                report.of_domain(job, steps, outcome)
+            }
             (Self::Programs(inside), _) => programs::of_domain(inside, (steps, step), outcome),
             (Self::Kernel(_), Job::Programs { .. }) => outcome,
         }

@@ -67,7 +67,12 @@ impl KernelJob {
     }
 
     /// The line that the kernel reads.
-    pub(super) fn line(&self, scenario: &Scenario, warmup: Picos, seed: u64) -> String {
+    pub(super) fn line(
+        &self,
+        scenario: &Scenario,
+        warmup: Picos,
+        (seed, notes): (u64, u64),
+    ) -> String {
         let LockLoop { section, outside, idle, .. } = self.work;
         let ns = |time: Picos| time.0.div_ceil(1_000);
         let LockLoop { locks, fixed, idle_every, irqs_off, count, .. } = self.work;
@@ -84,6 +89,7 @@ impl KernelJob {
             ns(warmup),
             ns(scenario.limit),
             seed,
+            notes,
         ];
         // Writing to a String cannot fail.
         numbers.iter().for_each(|number| _ = write!(line, " {number}"));
@@ -95,6 +101,8 @@ impl KernelJob {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct KernelReport {
     khz: u64,
+    /// Whether each acquisition was noted.
+    pub(super) noted: bool,
     /// Steps in 2^20 ticks.
     rate: u64,
     /// When the last thread ended, or the limit.
@@ -128,6 +136,7 @@ impl KernelReport {
             let numbers = || rest.split(' ').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
             match word {
                 "clock" => [report.khz, report.rate, report.end] = numbers()?.try_into().ok()?,
+                "notes" => report.noted = rest == "1",
                 "task" => {
                     let [items, ended] = numbers()?.try_into().ok()?;
                     report.tasks.push((items, ended));
@@ -251,8 +260,8 @@ mod tests {
         };
         let mut scenario = scenario("ticket", 6, work.clone());
         scenario.host.stagger = US * 13;
-        let line = |s: &Scenario| job(&s.domains[0]).unwrap().line(s, US * 17, 19);
-        let rest = "2 1000 3000 1 5000 7 1 11 13000 17000 1000000000 19";
+        let line = |s: &Scenario| job(&s.domains[0]).unwrap().line(s, US * 17, (19, 23));
+        let rest = "2 1000 3000 1 5000 7 1 11 13000 17000 1000000000 19 23";
         // Six vCPUs, of which all may be used.
         assert_eq!(line(&scenario), format!("job 3 3f {rest}"));
         scenario.domains[0].workload.0[0].vcpus = vec![4, 1];

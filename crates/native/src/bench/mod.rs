@@ -35,7 +35,12 @@ use run::Run;
 #[cfg(feature = "world")]
 pub(crate) use spread::Spread;
 pub(crate) use thread::{Usage, precise_sleeps};
-pub(crate) use work::{Clock, Lots, work};
+pub use work::Clock;
+#[cfg(feature = "world")]
+pub(crate) use work::Reading;
+#[cfg(feature = "world")]
+pub use work::Readings;
+pub(crate) use work::{Lots, work};
 
 pub use case::{BURST, Case, SHARED_LINES, ZIPF_LOCKS};
 pub use contestants::MUTEXES;

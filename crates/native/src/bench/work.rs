@@ -8,27 +8,33 @@ use super::PlanError;
 /// A clock that uses the time stamp counter where there is one. Reading the kernel's clock takes as long
 /// as a short section.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     ns_per_tick: f64,
 }
 
 impl Clock {
     /// Compares the counter with the kernel's clock, for 20 ms.
-    pub(crate) fn calibrated() -> Self {
+    #[must_use]
+    pub fn calibrated() -> Self {
         let (start, first) = (Instant::now(), Self::ticks());
         std::thread::sleep(Duration::from_millis(20));
         let (time, ticks) = (start.elapsed(), Self::ticks() - first);
         Self { ns_per_tick: time.as_nanos() as f64 / ticks as f64 }
     }
 
-    /// The clock that counted `ticks` in `time`.
+    /// The clock that counted from `first` to `last`: the longer that was, the more exact.
     #[cfg(feature = "world")]
-    pub(crate) fn of(time: Duration, ticks: u64) -> Self {
-        Self { ns_per_tick: time.as_nanos() as f64 / ticks.max(1) as f64 }
+    #[must_use]
+    pub fn between(first: Reading, last: Reading) -> Self {
+        let (ns, ticks) =
+            (last.ns.saturating_sub(first.ns), last.ticks.saturating_sub(first.ticks));
+        Self { ns_per_tick: ns.max(1) as f64 / ticks.max(1) as f64 }
     }
 
+    /// The counter.
     #[inline]
-    pub(crate) fn ticks() -> u64 {
+    #[must_use]
+    pub fn ticks() -> u64 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: every x86-64 has the instruction, and Linux allows it.
         return unsafe { std::arch::x86_64::_rdtsc() };
@@ -39,8 +45,69 @@ impl Clock {
     /// Converts the ticks from `start` to `end` to nanoseconds; 0 if the counters of two CPUs differ by
     /// more than that.
     #[inline]
-    pub(crate) fn ns(self, start: u64, end: u64) -> u64 {
+    #[must_use]
+    pub fn ns(self, start: u64, end: u64) -> u64 {
         (end.saturating_sub(start) as f64 * self.ns_per_tick) as u64
+    }
+}
+
+/// The counter and the monotonic clock of this machine at the same time.
+#[cfg(feature = "world")]
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// The counter.
+    pub ticks: u64,
+    /// The clock, nanoseconds.
+    pub ns: u64,
+}
+
+#[cfg(feature = "world")]
+impl Reading {
+    /// Reads both. A thread may lose its CPU in between, so it is the fastest of several attempts.
+    #[must_use]
+    pub fn now() -> Self {
+        let attempt = |_| {
+            let before = Clock::ticks();
+            let ns = <crate::Threads as overspin_locks::Platform>::now();
+            let took = Clock::ticks().saturating_sub(before);
+            (took, Self { ticks: before + took / 2, ns })
+        };
+        let (_, first) = attempt(0);
+        (1..10).map(attempt).min_by_key(|(took, _)| *took).map_or(first, |(_, reading)| reading)
+    }
+}
+
+/// What both clocks were again and again: neither is steady enough to tell microseconds of the other after seconds.
+#[cfg(feature = "world")]
+#[derive(Clone, Debug, Default)]
+pub struct Readings(Vec<Reading>);
+
+#[cfg(feature = "world")]
+impl Readings {
+    /// Adds one.
+    pub fn take(&mut self) {
+        self.0.push(Reading::now());
+    }
+
+    /// The first of them.
+    #[must_use]
+    pub fn first(&self) -> Option<Reading> {
+        self.0.first().copied()
+    }
+
+    /// The clock, in nanoseconds, when the counter was `ticks`: between the nearest two readings, or in line with them.
+    ///
+    /// Complexity: logarithmic in the number of readings.
+    #[must_use]
+    pub fn ns(&self, ticks: u64) -> u64 {
+        if self.0.len() < 2 {
+            return self.first().map_or(0, |only| only.ns);
+        }
+        let i = self.0.partition_point(|r| r.ticks <= ticks).clamp(1, self.0.len() - 1);
+        let (from, to) = (self.0[i - 1], self.0[i]);
+        let rate = (to.ns - from.ns) as f64 / (to.ticks - from.ticks).max(1) as f64;
+        let after = ticks.wrapping_sub(from.ticks).cast_signed() as f64 * rate;
+        from.ns.saturating_add_signed(after as i64)
     }
 }
 
@@ -109,5 +176,22 @@ impl Lots {
             // The number of items fits 32 bits: they are runs that a person waits for.
             items.swap(end, self.up_to(end as u32) as usize);
         }
+    }
+}
+
+#[cfg(all(test, feature = "world"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_is_told_between_readings_and_beyond_them() {
+        let reading = |(ticks, ns)| Reading { ticks, ns };
+        // Two ticks a nanosecond, later one.
+        let readings = Readings([(100, 1000), (120, 1010), (140, 1030)].map(reading).into());
+        for (ticks, ns) in [(90, 995), (100, 1000), (110, 1005), (130, 1020), (150, 1040)] {
+            assert_eq!(readings.ns(ticks), ns, "{ticks}");
+        }
+        assert_eq!(Readings(vec![reading((5, 7))]).ns(9), 7);
+        assert_eq!(Readings::default().ns(9), 0);
     }
 }

@@ -3,12 +3,10 @@
 //! The loop counts steps, not time. A thread that is descheduled in the middle of a critical section still has the
 //! rest of it to do, as a real one has. A loop that looks at a clock would find its time over.
 
-use std::time::{Duration, Instant};
-
 use overspin_scenario::Picos;
 
 use super::kernel::own_cpu_time;
-use crate::bench::{Clock, work};
+use crate::bench::{Clock, Reading, work};
 
 /// Longest piece of work without a look at the end of the run.
 const PIECE_NS: u64 = 100_000;
@@ -23,7 +21,7 @@ const PIECES: usize = 25;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Burn {
     steps_per_ns: f64,
-    began: (Instant, u64),
+    began: Reading,
 }
 
 impl Burn {
@@ -50,7 +48,7 @@ impl Burn {
             .collect();
         pieces.sort_unstable();
         let steps_per_ns = f64::from(STEPS) / pieces[place] as f64;
-        Self { steps_per_ns, began: (Instant::now(), Clock::ticks()) }
+        Self { steps_per_ns, began: Reading::now() }
     }
 
     /// Steps in a microsecond.
@@ -58,11 +56,9 @@ impl Burn {
         self.steps_per_ns * 1e3
     }
 
-    /// The clock, from all the time since the calibration: the longer, the more exact.
+    /// The clock, from all the time since the calibration.
     pub(super) fn clock(self) -> Clock {
-        let (time, ticks) = self.began;
-        let elapsed = time.elapsed().max(Duration::from_nanos(1));
-        Clock::of(elapsed, Clock::ticks().saturating_sub(ticks))
+        Clock::between(self.began, Reading::now())
     }
 
     /// Works for `time`, until `over`.

@@ -6,8 +6,8 @@
 //! `docs/worlds.md` says what the worlds can and cannot do.
 //!
 //! Start reading at `run.rs` (who is there, and when it is over), then `task.rs` (a thread, and what its program can
-//! ask), `locks.rs` and `platform.rs`. `switches.rs` and `moments.rs` make the stream of moments, `outcome.rs` the
-//! outcome. `processes.rs` starts a process for each domain, `domain_process.rs` is its life.
+//! ask), `locks.rs` and `platform.rs`. `switches.rs`, `trace.rs` and `moments.rs` make the stream of moments,
+//! `outcome.rs` the outcome. `processes.rs` starts a process for each domain, `domain_process.rs` is its life.
 
 mod burn;
 mod control_group;
@@ -23,17 +23,20 @@ mod semaphores;
 mod supports;
 mod switches;
 mod task;
+mod trace;
 
 pub use control_group::{ControlGroup, Share};
 pub use platform::RunThreads;
 pub use processes::ProcessesWorld;
 pub use supports::refused_caps;
+pub use switches::{Switch, SwitchKind, Switches, has_cpu, migrations};
+pub use trace::{Held, INTEREST, Trace, VcpuTrace};
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use overspin_host::{Attribution, Cancel, Ignored, Interest, Observer, Refused, Unhonoured, World};
+use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World};
 use overspin_locks::RawLock;
 use overspin_scenario::{Domain, Ending, Host, Outcome, Picos, Scenario};
 use overspin_workload::{Kinds, LayoutOf, Loads};
@@ -178,7 +181,7 @@ impl ThreadsWorld {
     ) -> Result<Outcome, Refused> {
         let loads = supports::check(scenario, self)?;
         let cpus = cpus(&scenario.host)?;
-        let wanted = observer.interest().meets(Attribution::INTEREST.and(Interest::LOCKS));
+        let wanted = observer.interest().meets(INTEREST);
         let domains = self.domains(scenario, &loads, &cpus);
         let run = Arc::new(Run::new(seed, burn, (scenario.host.stagger, wanted), domains));
         let ending = make(&run, scenario, &loads, (company, cancel))?;

@@ -5,58 +5,38 @@
 //! thread runs again, so the time from the wake-up to the dispatch counts as sleep.
 
 use overspin_host::{Moment, Timed, VcpuState};
-use overspin_scenario::{Picos, Why};
+use overspin_scenario::{DomainOutcome, Picos, Why};
 
 use super::picos;
 use super::switches::{Switch, SwitchKind};
-use crate::bench::Clock;
+use super::trace::{Trace, VcpuTrace};
 
 /// A thread that gets the CPU within this time replaces the one that lost it, nanoseconds.
 const REPLACES_NS: u64 = 50_000;
 
-/// The times of an acquisition, in ticks of the clock.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
-    /// The task asked for the lock, got it, began to release it, and had released it.
-    pub asked: u64,
-    pub got: u64,
-    pub released: u64,
-    pub freed: u64,
-    pub lock: u32,
-    /// Whether it had to wait.
-    pub waited: bool,
-}
-
-/// What was noted about a vCPU.
+/// Numbers of vCPUs and locks over all domains.
 #[derive(Debug)]
-pub(super) struct VcpuTrace<'a> {
-    /// Its number over all domains.
-    pub vcpu: u32,
-    /// The number of the first lock of its domain over all domains.
-    pub first_lock: u32,
-    pub held: &'a [Held],
-    pub switches: &'a [Switch],
+pub(super) struct Numbers {
+    first_vcpu: Vec<u32>,
+    first_lock: Vec<u32>,
+    locks: u32,
 }
 
-/// The beginning of a run by both clocks, and its end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    pub clock: Clock,
-    pub ticks: u64,
-    /// By the clock of `Threads::now`.
-    pub ns: u64,
-    pub end: Picos,
-    /// The end of the warm-up; 0 if there was none.
-    pub warmup: Picos,
-}
-
-impl Frame {
-    pub(super) fn of_ticks(&self, ticks: u64) -> Picos {
-        picos(self.clock.ns(self.ticks, ticks))
+impl Numbers {
+    pub(super) fn of(domains: &[DomainOutcome]) -> Self {
+        let (mut vcpu, mut locks) = (0, 0);
+        let mut numbers = Self { first_vcpu: Vec::new(), first_lock: Vec::new(), locks: 0 };
+        for domain in domains {
+            numbers.first_vcpu.push(vcpu);
+            numbers.first_lock.push(locks);
+            vcpu += domain.vcpus.len() as u32;
+            locks += domain.locks.len() as u32;
+        }
+        Self { locks, ..numbers }
     }
 
-    pub(super) fn of_ns(&self, ns: u64) -> Picos {
-        picos(ns.saturating_sub(self.ns))
+    fn of_vcpu(&self, noted: &VcpuTrace) -> u32 {
+        self.first_vcpu[noted.domain] + noted.vcpu
     }
 }
 
@@ -68,31 +48,26 @@ struct Lock {
     waiters: u32,
 }
 
-/// All moments, in order of time, up to the end of the run. `cpus` are the CPUs of this machine that stand for
-/// pCPUs; `locks` is the number of locks of all domains.
-pub(super) fn moments(
-    all: &[VcpuTrace<'_>],
-    frame: &Frame,
-    cpus: &[usize],
-    locks: usize,
-) -> Vec<Timed> {
+/// All moments, in order of time, up to the end of the run.
+pub(super) fn moments(trace: &Trace<'_>, numbers: &Numbers) -> Vec<Timed> {
     let mut raw: Vec<(Picos, u8, Moment)> = Vec::new();
-    for noted in all {
-        of_locks(noted, frame, &mut raw);
+    for noted in &trace.vcpus {
+        of_locks(noted, numbers.of_vcpu(noted), &mut raw);
     }
-    of_switches(all, frame, cpus, &mut raw);
-    if frame.warmup > Picos::ZERO {
-        raw.push((frame.warmup, 0, Moment::Counts));
+    of_switches(trace, numbers, &mut raw);
+    if trace.warmup > Picos::ZERO {
+        raw.push((trace.warmup, 0, Moment::Counts));
     }
-    raw.retain(|(at, ..)| *at <= frame.end);
+    raw.retain(|(at, ..)| *at <= trace.end);
     // At equal times, in the order of the second number: releases, switches, waits, acquisitions.
     raw.sort_by_key(|(at, rank, _)| (*at, *rank));
     let first: Vec<u32> = {
-        let mut first = vec![0; all.iter().map(|n| n.vcpu as usize + 1).max().unwrap_or(0)];
-        all.iter().for_each(|n| first[n.vcpu as usize] = n.first_lock);
+        let numbered = || trace.vcpus.iter().map(|n| (numbers.of_vcpu(n), n));
+        let mut first = vec![0; numbered().map(|(vcpu, _)| vcpu as usize + 1).max().unwrap_or(0)];
+        numbered().for_each(|(vcpu, n)| first[vcpu as usize] = numbers.first_lock[n.domain]);
         first
     };
-    let mut states = vec![Lock::default(); locks];
+    let mut states = vec![Lock::default(); numbers.locks as usize];
     let mut out = Vec::with_capacity(raw.len());
     for (at, _, mut moment) in raw {
         connect(&mut moment, &first, &mut states);
@@ -137,11 +112,10 @@ fn connect(moment: &mut Moment, first: &[u32], states: &mut [Lock]) {
     }
 }
 
-fn of_locks(noted: &VcpuTrace<'_>, frame: &Frame, raw: &mut Vec<(Picos, u8, Moment)>) {
-    let vcpu = noted.vcpu;
-    for h in noted.held {
+fn of_locks(noted: &VcpuTrace, vcpu: u32, raw: &mut Vec<(Picos, u8, Moment)>) {
+    let at = picos;
+    for h in &noted.held {
         let lock = h.lock;
-        let at = |ticks| frame.of_ticks(ticks);
         if h.waited {
             let wait = Moment::LockWait { vcpu, lock, holder: None, releasing: false };
             raw.push((at(h.asked), 3, wait));
@@ -154,17 +128,16 @@ fn of_locks(noted: &VcpuTrace<'_>, frame: &Frame, raw: &mut Vec<(Picos, u8, Mome
 }
 
 /// The switches of all vCPUs. One that loses a CPU and one that gets it at once are one switch.
-fn of_switches(
-    all: &[VcpuTrace<'_>],
-    frame: &Frame,
-    cpus: &[usize],
-    raw: &mut Vec<(Picos, u8, Moment)>,
-) {
-    let mut of_cpu: Vec<Vec<(u32, Switch)>> = vec![Vec::new(); cpus.len()];
-    for noted in all {
-        for s in noted.switches {
-            if let Some(pcpu) = cpus.iter().position(|cpu| *cpu == s.cpu as usize) {
-                of_cpu[pcpu].push((noted.vcpu, *s));
+fn of_switches(trace: &Trace<'_>, numbers: &Numbers, raw: &mut Vec<(Picos, u8, Moment)>) {
+    let slept_before = |vcpu: u32, at_ns: u64| {
+        let noted = trace.vcpus.iter().find(|n| numbers.of_vcpu(n) == vcpu);
+        noted.is_some_and(|noted| slept_before(&noted.switches, at_ns))
+    };
+    let mut of_cpu: Vec<Vec<(u32, Switch)>> = vec![Vec::new(); trace.cpus.len()];
+    for noted in &trace.vcpus {
+        for s in &noted.switches {
+            if let Some(pcpu) = trace.cpus.iter().position(|cpu| *cpu == s.cpu as usize) {
+                of_cpu[pcpu].push((numbers.of_vcpu(noted), *s));
             }
         }
     }
@@ -173,17 +146,17 @@ fn of_switches(
         let mut i = 0;
         while let Some((vcpu, s)) = switches.get(i).copied() {
             i += 1;
-            let at = frame.of_ns(s.at_ns);
+            let at = trace.of_ns(s.at_ns);
             let mut push = |at, moment| raw.push((at, 2, moment));
             let comes = |push: &mut dyn FnMut(Picos, Moment), vcpu: u32, at: Picos, begins: u64| {
-                let slept = slept_before(all, vcpu, begins);
+                let slept = slept_before(vcpu, begins);
                 push(at, Moment::Runs { vcpu, pcpu });
                 if slept {
                     push(at, Moment::Returns { vcpu });
                 }
             };
             let wakes = |push: &mut dyn FnMut(Picos, Moment), vcpu: u32, at: Picos, begins: u64| {
-                if slept_before(all, vcpu, begins) {
+                if slept_before(vcpu, begins) {
                     push(at, Moment::Wake { vcpu, pcpu: None, runnable: true });
                 }
             };
@@ -211,15 +184,14 @@ fn of_switches(
             push(at, Moment::Switch { pcpu, prev: Some(vcpu), prev_state, why, next: by });
             if let Some((next, n)) = next {
                 i += 1;
-                comes(&mut push, next, frame.of_ns(n.at_ns), n.at_ns);
+                comes(&mut push, next, trace.of_ns(n.at_ns), n.at_ns);
             }
         }
     }
 }
 
-/// Whether the vCPU slept before it got a CPU at this time.
-fn slept_before(all: &[VcpuTrace<'_>], vcpu: u32, at_ns: u64) -> bool {
-    let Some(noted) = all.iter().find(|n| n.vcpu == vcpu) else { return false };
-    let i = noted.switches.partition_point(|s| s.at_ns < at_ns);
-    i > 0 && noted.switches[i - 1].what == SwitchKind::Slept
+/// Whether a vCPU with these switches slept before it got a CPU at this time.
+fn slept_before(switches: &[Switch], at_ns: u64) -> bool {
+    let i = switches.partition_point(|s| s.at_ns < at_ns);
+    i > 0 && switches[i - 1].what == SwitchKind::Slept
 }

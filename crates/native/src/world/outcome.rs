@@ -4,18 +4,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use overspin_host::{Curve, Observer};
-use overspin_locks::Platform as _;
 use overspin_scenario::{
-    DomainOutcome, Ending, LatencyOutcome, LockOutcome, Measurement, Outcome, PcpuOutcome, Picos,
-    TaskOutcome, VcpuOutcome,
+    DomainOutcome, Ending, LatencyOutcome, LockOutcome, Measurement, Outcome, Picos, TaskOutcome,
+    VcpuOutcome,
 };
 
-use super::moments::{Frame, VcpuTrace, moments};
 use super::run::{Run, Task};
-use super::switches::{Switch, SwitchKind};
+use super::switches::{Switch, migrations};
 use super::task::{Done, LockSeen};
+use super::trace::{Trace, VcpuTrace};
 use super::{is_set, of, picos};
-use crate::Threads;
 use crate::bench::{Clock, Spread};
 
 /// Reads the kernel's records of switches, before it needs their place.
@@ -84,35 +82,18 @@ impl Measured<'_> {
             .map(|d| domain(run, d, &left, (elapsed - warmup, clock, single)))
             .collect();
         let mut pcpus = Vec::new();
-        if told && let Some((began, ticks)) = run.began.get() {
-            let ns = Threads::now().saturating_sub(began.elapsed().as_nanos() as u64);
-            let frame = Frame { clock, ticks: *ticks, ns, end: elapsed, warmup };
-            let mut first_lock = 0;
-            let firsts: Vec<(u32, u32)> = {
-                let mut vcpu = 0;
-                let firsts = run.domains.iter().map(|d| {
-                    let first = (vcpu, first_lock);
-                    vcpu += d.vcpus;
-                    first_lock += d.lock_names.len() as u32;
-                    first
-                });
-                firsts.collect()
-            };
-            let noted: Vec<VcpuTrace<'_>> = left
-                .iter()
-                .map(|l| VcpuTrace {
-                    vcpu: firsts[l.task.domain].0 + l.task.vcpu,
-                    first_lock: firsts[l.task.domain].1,
-                    held: &l.done.held,
-                    switches: &l.switches,
-                })
-                .collect();
-            let all = moments(&noted, &frame, self.cpus, first_lock as usize);
-            observer.observe(&all);
-            for l in &left {
-                preempted_holders(l, &frame, &mut domains[l.task.domain]);
-            }
-            pcpus = of_pcpus(&left, self.cpus, &frame);
+        if told && let Some((_, began)) = run.began.get() {
+            let ns = |ticks| clock.ns(began.ticks, ticks);
+            let vcpus = left.into_iter().map(|l| VcpuTrace {
+                domain: l.task.domain,
+                vcpu: l.task.vcpu,
+                held: l.done.held.iter().map(|h| h.by(ns)).collect(),
+                switches: l.switches,
+            });
+            let vcpus = vcpus.collect();
+            let begun_ns = began.ns;
+            let trace = Trace { vcpus, begun_ns, warmup, end: elapsed, cpus: self.cpus };
+            pcpus = trace.tell(observer, &mut domains);
         } else {
             missing.push("causes of waits, time on each pCPU, preempted holders".into());
         }
@@ -275,58 +256,4 @@ impl LockSeen {
             ..LockOutcome::default()
         }
     }
-}
-
-fn migrations(switches: &[Switch]) -> u64 {
-    let ins: Vec<u32> =
-        switches.iter().filter(|s| s.what == SwitchKind::In).map(|s| s.cpu).collect();
-    ins.windows(2).filter(|w| w[0] != w[1]).count() as u64
-}
-
-/// Counts the holds of a task during which it lost its CPU.
-fn preempted_holders(l: &Left, frame: &Frame, domain: &mut DomainOutcome) {
-    for h in &l.done.held {
-        let (from, until) = (frame.of_ticks(h.got), frame.of_ticks(h.released));
-        if until < frame.warmup {
-            continue;
-        }
-        let at = |s: &Switch| frame.of_ns(s.at_ns);
-        let i = l.switches.partition_point(|s| at(s) < from);
-        let lost = l.switches[i..].iter().take_while(|s| at(s) < until);
-        if lost.into_iter().any(|s| s.what != SwitchKind::In)
-            && let Some(lock) = domain.locks.get_mut(h.lock as usize)
-        {
-            lock.holder_preempted += 1;
-        }
-    }
-}
-
-/// The time that our threads had on each CPU after the warm-up.
-fn of_pcpus(left: &[Left], cpus: &[usize], frame: &Frame) -> Vec<PcpuOutcome> {
-    let (began, elapsed) = (frame.ns + frame.warmup.0 / 1_000, frame.end - frame.warmup);
-    let mut all = vec![PcpuOutcome::default(); cpus.len()];
-    let end = began + elapsed.0 / 1_000;
-    for l in left {
-        let mut since = None;
-        let stop = Switch { at_ns: end, cpu: u32::MAX, what: SwitchKind::Slept };
-        for s in l.switches.iter().filter(|s| s.at_ns < end).chain([&stop]) {
-            if let Some((at, cpu)) = since.take()
-                && let Some(i) = cpus.iter().position(|c| *c as u32 == cpu)
-            {
-                all[i].busy += picos(s.at_ns.saturating_sub(at));
-            }
-            if s.what == SwitchKind::In {
-                since = Some((s.at_ns.max(began), s.cpu));
-                let counts = s.at_ns >= began;
-                if let Some(i) = cpus.iter().position(|c| counts && *c as u32 == s.cpu) {
-                    all[i].switches += 1;
-                }
-            }
-        }
-    }
-    for p in &mut all {
-        p.busy = p.busy.min(elapsed);
-        p.idle = elapsed - p.busy;
-    }
-    all
 }

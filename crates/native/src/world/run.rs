@@ -19,7 +19,7 @@ use super::locks::Bank;
 use super::semaphores::Semaphores;
 use super::switches::Switches;
 use super::task::{Done, live, start_offset};
-use crate::bench::{Clock, pin};
+use crate::bench::{Reading, pin};
 use crate::{futex, kernel_thread_id};
 
 /// Acquisitions of which a run remembers all times: 40 bytes each.
@@ -155,8 +155,8 @@ pub(super) struct Run {
     pub domains: Vec<DomainRun>,
     /// 1 when the run is over. Sleepers wait on it.
     pub over: AtomicU32,
-    /// When the tasks began, with the ticks of the clock.
-    pub began: OnceLock<(Instant, u64)>,
+    /// When the tasks began.
+    pub began: OnceLock<(Instant, Reading)>,
     /// 1 when they may begin.
     go: AtomicU32,
     /// Whether the warm-up is over: threads learn it at their next acquisition.
@@ -215,7 +215,7 @@ impl Run {
 
     /// Lets all tasks begin.
     pub(super) fn go(&self) {
-        self.began.get_or_init(|| (Instant::now(), Clock::ticks()));
+        self.began.get_or_init(|| (Instant::now(), Reading::now()));
         self.go.store(1, Release);
         futex::wake(&raw const self.go, i32::MAX);
     }

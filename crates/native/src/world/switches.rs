@@ -1,8 +1,8 @@
 //! When a thread gets a CPU and loses it, from the kernel's performance events.
 //!
 //! Linux writes a record of each switch of a thread into memory that it shares with the process
-//! (`perf_event_open`, `context_switch`; see its manual page for the layout). This needs no privilege where
-//! `kernel.perf_event_paranoid` is at most 2. Containers often forbid the call; then the world does without.
+//! (`perf_event_open`, `context_switch`; see its manual page for the layout). This needs no privilege for the user's own
+//! processes where `kernel.perf_event_paranoid` is at most 2. Containers often forbid the call; then the world does without.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ const TAIL: usize = 1032;
 
 /// What a switch did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SwitchKind {
+pub enum SwitchKind {
     /// The thread began to run.
     In,
     /// It lost its CPU although it could run.
@@ -45,19 +45,38 @@ pub(super) enum SwitchKind {
 
 /// A switch of a thread.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Switch {
-    /// By the clock of `Threads::now`.
+pub struct Switch {
+    /// By the monotonic clock of this machine, that of [`Threads`].
     pub at_ns: u64,
+    /// The CPU on which it happened.
     pub cpu: u32,
+    /// What happened.
     pub what: SwitchKind,
+}
+
+/// Whether a thread with these switches had a CPU at this time; nothing if it is before all of them.
+#[must_use]
+pub fn has_cpu(switches: &[Switch], at_ns: u64) -> Option<bool> {
+    let i = switches.partition_point(|s| s.at_ns <= at_ns).checked_sub(1)?;
+    Some(switches[i].what == SwitchKind::In)
+}
+
+/// How often a thread with these switches began to run on another CPU than before.
+#[must_use]
+pub fn migrations(switches: &[Switch]) -> u64 {
+    let ins: Vec<u32> =
+        switches.iter().filter(|s| s.what == SwitchKind::In).map(|s| s.cpu).collect();
+    ins.windows(2).filter(|w| w[0] != w[1]).count() as u64
 }
 
 /// The records of one thread.
 #[derive(Debug)]
-pub(super) struct Switches {
+pub struct Switches {
     fd: libc::c_int,
     pages: NonNull<u8>,
     page: usize,
+    /// When it began.
+    since_ns: u64,
     /// What has been read so far.
     pub seen: Vec<Switch>,
     /// Whether records were lost, because nobody read them in time.
@@ -70,6 +89,21 @@ unsafe impl Send for Switches {}
 impl Switches {
     /// Begins to record the calling thread; `None` if the kernel does not let it.
     pub(super) fn of_this_thread() -> Option<Self> {
+        let mut switches = Self::of(0)?;
+        // It runs now.
+        let (at_ns, cpu) = (switches.since_ns, this_cpu());
+        switches.seen.push(Switch { at_ns, cpu, what: SwitchKind::In });
+        Some(switches)
+    }
+
+    /// Begins to record a thread, by its number; `None` if there is none, or the kernel does not let this process do it.
+    #[must_use]
+    pub fn of_thread(tid: u32) -> Option<Self> {
+        Self::of(libc::pid_t::try_from(tid).ok()?)
+    }
+
+    /// 0: the calling thread.
+    fn of(tid: libc::pid_t) -> Option<Self> {
         let mut attr = [0_u8; ATTR_SIZE];
         let mut put = |at: usize, bytes: &[u8]| attr[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &SOFTWARE.to_ne_bytes());
@@ -78,12 +112,12 @@ impl Switches {
         put(24, &SAMPLE.to_ne_bytes());
         put(40, &FLAGS.to_ne_bytes());
         put(92, &libc::CLOCK_MONOTONIC.to_ne_bytes());
-        // SAFETY: the kernel reads `ATTR_SIZE` bytes of `attr`. 0 and -1: this thread, on any CPU.
+        // SAFETY: the kernel reads `ATTR_SIZE` bytes of `attr`. -1: on any CPU.
         let fd = unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
                 attr.as_ptr(),
-                0,
+                tid,
                 -1,
                 -1,
                 8_u64, // PERF_FLAG_FD_CLOEXEC
@@ -102,13 +136,12 @@ impl Switches {
             unsafe { libc::close(fd) };
             return None;
         }
-        // It runs now.
-        let first = Switch { at_ns: Threads::now(), cpu: this_cpu(), what: SwitchKind::In };
-        Some(Self { fd, pages: NonNull::new(pages.cast())?, page, seen: vec![first], lost: false })
+        let (pages, seen, since_ns) = (NonNull::new(pages.cast())?, Vec::new(), Threads::now());
+        Some(Self { fd, pages, page, since_ns, seen, lost: false })
     }
 
     /// Reads the records that have come since the last call.
-    pub(super) fn read(&mut self) {
+    pub fn read(&mut self) {
         // SAFETY: both words are in the first page of the mapping, aligned, and written by the kernel and by us as
         // atomics.
         let (head, tail) = unsafe {
@@ -144,6 +177,11 @@ impl Switches {
                     (true, false) => SwitchKind::Slept,
                 };
                 let (at_ns, cpu) = (self.word(at + 16), self.word(at + 24) as u32);
+                if self.seen.is_empty() && what != SwitchKind::In {
+                    // It ran from the begin.
+                    let at_ns = self.since_ns.min(at_ns);
+                    self.seen.push(Switch { at_ns, cpu, what: SwitchKind::In });
+                }
                 self.seen.push(Switch { at_ns, cpu, what });
             }
             _ => {}

@@ -15,11 +15,11 @@ use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, 
 
 use super::kernel::{Account, cpu_time};
 use super::locks::Hand;
-use super::moments::Held;
 use super::picos;
 use super::platform::counts;
 use super::run::{Run, Task};
 use super::switches::Switches;
+use super::trace::Held;
 use crate::bench::{Clock, Spread, precise_sleeps};
 use crate::futex;
 
