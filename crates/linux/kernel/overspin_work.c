@@ -440,8 +440,8 @@ static int overspin_show(struct seq_file *to, void *unused)
 	if (job.stopped)
 		end = min(end, job.stopped);
 	seq_printf(to, "clock %u %llu %llu\n", tsc_khz, job.rate, end);
-	/* Whether each acquisition has its note. */
-	seq_printf(to, "notes %d\n", job.notes && atomic_read(&job.noted) <= job.notes);
+	/* Whether each acquisition has its note; the counter at the begin. */
+	seq_printf(to, "notes %d %llu\n", job.notes && atomic_read(&job.noted) <= job.notes, job.begun);
 	for (i = 0; i < job.threads; i++)
 		seq_printf(to, "task %llu %llu\n", job.workers[i].items, job.workers[i].ended);
 	for (i = 0; i < job.locks; i++)

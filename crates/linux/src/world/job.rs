@@ -131,6 +131,14 @@ impl Report {
         }
     }
 
+    /// The guest's counter when it began, if it tells it.
+    pub(super) fn begun(&self) -> Option<u64> {
+        match self {
+            Self::Kernel(report) => Some(report.begun),
+            Self::Programs(_) => None,
+        }
+    }
+
     /// Whether each acquisition was noted.
     pub(super) fn is_noted(&self) -> bool {
         matches!(self, Self::Kernel(report) if report.noted)

@@ -103,6 +103,8 @@ pub(super) struct KernelReport {
     khz: u64,
     /// Whether each acquisition was noted.
     pub(super) noted: bool,
+    /// The counter at the begin.
+    pub(super) begun: u64,
     /// Steps in 2^20 ticks.
     rate: u64,
     /// When the last thread ended, or the limit.
@@ -136,7 +138,10 @@ impl KernelReport {
             let numbers = || rest.split(' ').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
             match word {
                 "clock" => [report.khz, report.rate, report.end] = numbers()?.try_into().ok()?,
-                "notes" => report.noted = rest == "1",
+                "notes" => {
+                    let [noted, begun] = numbers()?.try_into().ok()?;
+                    (report.noted, report.begun) = (noted == 1, begun);
+                }
                 "task" => {
                     let [items, ended] = numbers()?.try_into().ok()?;
                     report.tasks.push((items, ended));
@@ -272,7 +277,7 @@ mod tests {
     }
 
     /// 2 GHz: two ticks are a nanosecond.
-    const REPORT: &str = "clock 2000000 524288 2000000\ntask 5 0\ntask 7 1500000\n\
+    const REPORT: &str = "clock 2000000 524288 2000000\nnotes 1 77\ntask 5 0\ntask 7 1500000\n\
                           lock 12 3 600 400 2400 300\nwaits 80:1 100:1 328:1\nprogress 1 2 3\n";
 
     #[test]
@@ -282,6 +287,7 @@ mod tests {
         // Half a step a tick, 2000 ticks a microsecond.
         assert!((report.steps_per_us() - 1000.0).abs() < 1e-9);
         assert!(!report.has_finished());
+        assert!(report.noted && report.begun == 77);
         let job = job(&scenario("ticket", 2, LockLoop::default()).domains[0]).unwrap();
         let domain = report.of_domain(&job, 2, DomainOutcome::default());
         assert_eq!(domain.progress, [1, 3], "as many as the run lasted");

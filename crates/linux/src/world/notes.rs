@@ -110,6 +110,11 @@ impl Noted {
         self.0.iter_mut().for_each(|piece| piece.settle(&is_impossible));
     }
 
+    /// This machine's counter when the guest's was `ticks`, at the begin; nothing if nothing was noted.
+    pub(super) fn host(&self, ticks: u64) -> Option<u64> {
+        self.0.first().map(|piece| piece.offset.host(ticks))
+    }
+
     /// Acquisitions with the vCPU of each. `ns` tells a time of this machine's counter in nanoseconds since the begin of the run.
     fn acquisitions(&self, ns: impl Fn(u64) -> u64) -> impl Iterator<Item = (usize, Held)> {
         let of = move |piece: &Piece| {

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use overspin_host::{Cancel, Observer, Refused};
 use overspin_native::bench::Readings;
-use overspin_native::world::{Switch, Switches, Trace, has_cpu, migrations, places, weights};
+use overspin_native::world::{
+    Switch, Switches, Trace, Wakes, has_cpu, migrations, places, weights,
+};
 use overspin_scenario::{
     Domain, DomainOutcome, Ending, Measurement, Outcome, Picos, Scenario, Stopped, VcpuOutcome,
 };
@@ -32,8 +34,8 @@ struct RunGuest {
     is_over: bool,
     report: Option<Report>,
     noted: Option<Noted>,
-    /// Switches of its vCPUs' threads; nothing if they cannot be had.
-    switches: Vec<Switches>,
+    /// Switches of its vCPUs' threads, with their numbers; nothing if they cannot be had.
+    switches: Vec<(u32, Switches)>,
     /// The accounts of its vCPUs at the end of the warm-up, and at the end.
     before: Vec<[u64; 3]>,
     after: Vec<[u64; 3]>,
@@ -57,7 +59,9 @@ impl RunGuest {
     /// Whether all is known of each of so many vCPUs.
     fn is_watched(&self, vcpus: u32) -> bool {
         let known = self.noted.is_some() || self.job.notes() == 0;
-        known && self.switches.len() == vcpus as usize && self.switches.iter().all(|s| !s.lost)
+        known
+            && self.switches.len() == vcpus as usize
+            && self.switches.iter().all(|(_, s)| !s.lost())
     }
 }
 
@@ -71,6 +75,8 @@ pub(super) struct Run<'a> {
     begun: Option<Instant>,
     /// Both clocks since then.
     readings: Readings,
+    /// Wake-ups of all vCPUs' threads, where they can be had; nothing yet if nobody wants them.
+    wakes: Option<Option<Wakes>>,
     stopped: Option<Stopped>,
 }
 
@@ -79,7 +85,7 @@ impl<'a> Run<'a> {
         let warmup = scenario.warmup(jobs.iter().all(Job::is_endless));
         let guests = jobs.into_iter().map(RunGuest::new).collect();
         let readings = Readings::default();
-        Self { scenario, seed, warmup, guests, begun: None, readings, stopped: None }
+        Self { scenario, seed, warmup, guests, begun: None, readings, wakes: None, stopped: None }
     }
 
     /// Boots the guests, lets them work, and ends them.
@@ -148,9 +154,13 @@ impl<'a> Run<'a> {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
             if self.begun.is_none() && self.guests.iter().all(|guest| guest.qemu.is_some()) {
-                for guest in self.guests.iter_mut().filter(|guest| guest.job.notes() > 0) {
-                    let of = |thread: &VcpuThread| Switches::of_thread(thread.id);
+                let wanted = self.guests.iter().any(|guest| guest.job.notes() > 0);
+                for guest in self.guests.iter_mut().filter(|_| wanted) {
+                    let of = |t: &VcpuThread| Switches::of_thread(t.id).map(|s| (t.id, s));
                     guest.switches = guest.threads().iter().filter_map(of).collect();
+                    if let Some(wakes) = self.wakes.get_or_insert_with(Wakes::begin) {
+                        guest.switches.iter().for_each(|(tid, _)| wakes.watch(*tid));
+                    }
                 }
                 // A guest that is gone tells it by itself.
                 gos.iter().for_each(|go| _ = go.send(()));
@@ -159,7 +169,11 @@ impl<'a> Run<'a> {
             if self.begun.is_some() {
                 self.readings.take();
             }
-            self.guests.iter_mut().flat_map(|guest| &mut guest.switches).for_each(Switches::read);
+            if let Some(wakes) = self.wakes.as_mut().and_then(Option::as_mut) {
+                wakes.read();
+            }
+            let switches = self.guests.iter_mut().flat_map(|guest| &mut guest.switches);
+            switches.for_each(|(_, switches)| switches.read());
             let now = self.now();
             if self.begun.is_some() && !warm && now >= self.warmup {
                 self.guests.iter_mut().for_each(|guest| guest.before = guest.accounts());
@@ -298,29 +312,44 @@ impl<'a> Run<'a> {
         warmup: Picos,
         end: Picos,
     ) -> Result<Trace<'c>, &'static str> {
-        let begun_ns = self.readings.first().ok_or("the run did not begin")?.ns;
-        let mut trace = Trace { vcpus: Vec::new(), begun_ns, warmup, end, cpus };
+        let readings = &self.readings;
+        let mut all_switches = Vec::new();
+        // When the first guest began, which tells times since then.
+        let mut begun_ns: Option<u64> = None;
         for (number, guest) in self.guests.iter_mut().enumerate() {
-            let vcpus_of = self.scenario.domains[number].vcpus;
             if guest.job.notes() > 0 && guest.noted.is_none() {
                 return Err(
                     "there were more acquisitions than a guest notes, or its clock runs at another speed",
                 );
             }
-            if !guest.is_watched(vcpus_of) {
+            if !guest.is_watched(self.scenario.domains[number].vcpus) {
                 return Err(
                     "the kernel does not let switches of vCPUs be recorded (perf_event_open), or some were lost",
                 );
             }
-            let switches = guest.switches.iter_mut().map(|s| std::mem::take(&mut s.seen));
+            let switches = guest.switches.iter_mut().map(|(tid, s)| {
+                let mut switches = std::mem::take(&mut s.seen);
+                if let Some(wakes) = self.wakes.as_mut().and_then(Option::as_mut) {
+                    wakes.add(*tid, &mut switches);
+                }
+                switches
+            });
             let switches: Vec<Vec<Switch>> = switches.collect();
-            let ns = |ticks| self.readings.ns(ticks).saturating_sub(begun_ns);
             if let Some(noted) = &mut guest.noted {
                 noted.settle(|vcpu, ticks| {
-                    switches.get(vcpu).and_then(|of| has_cpu(of, begun_ns + ns(ticks)))
-                        == Some(false)
+                    let had_cpu = switches.get(vcpu).and_then(|of| has_cpu(of, readings.ns(ticks)));
+                    had_cpu == Some(false)
                 });
+                let began = guest.report.as_ref().and_then(Report::begun);
+                let began = began.and_then(|ticks| noted.host(ticks)).map(|at| readings.ns(at));
+                begun_ns = [begun_ns, began].into_iter().flatten().min();
             }
+            all_switches.push(switches);
+        }
+        let begun_ns = begun_ns.ok_or("no guest noted an acquisition")?;
+        let mut trace = Trace { vcpus: Vec::new(), begun_ns, warmup, end, cpus };
+        for ((number, guest), switches) in self.guests.iter().enumerate().zip(all_switches) {
+            let ns = |ticks| readings.ns(ticks).saturating_sub(begun_ns);
             trace.vcpus.extend(traces(number, switches, guest.noted.as_ref(), ns));
         }
         let (impossible, all) = trace.impossible();

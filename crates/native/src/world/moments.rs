@@ -1,8 +1,8 @@
 //! The moments of a run, from what its threads and the kernel wrote down.
 //!
 //! A thread notes four times of each acquisition, the kernel notes each switch. Together they are a stream like the
-//! simulator's, as exact as the clocks: some 100 ns. The moment of a wake-up is not known. It is told when the
-//! thread runs again, so the time from the wake-up to the dispatch counts as sleep.
+//! simulator's, as exact as the clocks: some 100 ns. Only root learns the moment of a wake-up. Without it, it is told when
+//! the thread runs again, so the time from the wake-up to the dispatch counts as sleep.
 
 use overspin_host::{Moment, Timed, VcpuState};
 use overspin_scenario::{DomainOutcome, Picos, Why};
@@ -129,15 +129,21 @@ fn of_locks(noted: &VcpuTrace, vcpu: u32, raw: &mut Vec<(Picos, u8, Moment)>) {
 
 /// The switches of all vCPUs. One that loses a CPU and one that gets it at once are one switch.
 fn of_switches(trace: &Trace<'_>, numbers: &Numbers, raw: &mut Vec<(Picos, u8, Moment)>) {
-    let slept_before = |vcpu: u32, at_ns: u64| {
-        let noted = trace.vcpus.iter().find(|n| numbers.of_vcpu(n) == vcpu);
-        noted.is_some_and(|noted| slept_before(&noted.switches, at_ns))
+    let before = |vcpu: u32, at_ns: u64| {
+        let noted = trace.vcpus.iter().find(|n| numbers.of_vcpu(n) == vcpu)?;
+        let i = noted.switches.partition_point(|s| s.at_ns < at_ns).checked_sub(1)?;
+        Some(noted.switches[i].what)
     };
     let mut of_cpu: Vec<Vec<(u32, Switch)>> = vec![Vec::new(); trace.cpus.len()];
     for noted in &trace.vcpus {
         for s in &noted.switches {
-            if let Some(pcpu) = trace.cpus.iter().position(|cpu| *cpu == s.cpu as usize) {
-                of_cpu[pcpu].push((numbers.of_vcpu(noted), *s));
+            let (vcpu, pcpu) =
+                (numbers.of_vcpu(noted), trace.cpus.iter().position(|cpu| *cpu == s.cpu as usize));
+            if s.what == SwitchKind::Woken {
+                let pcpu = pcpu.map(|pcpu| pcpu as u32);
+                raw.push((trace.of_ns(s.at_ns), 2, Moment::Wake { vcpu, pcpu, runnable: true }));
+            } else if let Some(pcpu) = pcpu {
+                of_cpu[pcpu].push((vcpu, *s));
             }
         }
     }
@@ -149,14 +155,16 @@ fn of_switches(trace: &Trace<'_>, numbers: &Numbers, raw: &mut Vec<(Picos, u8, M
             let at = trace.of_ns(s.at_ns);
             let mut push = |at, moment| raw.push((at, 2, moment));
             let comes = |push: &mut dyn FnMut(Picos, Moment), vcpu: u32, at: Picos, begins: u64| {
-                let slept = slept_before(vcpu, begins);
+                let slept =
+                    matches!(before(vcpu, begins), Some(SwitchKind::Slept | SwitchKind::Woken));
                 push(at, Moment::Runs { vcpu, pcpu });
                 if slept {
                     push(at, Moment::Returns { vcpu });
                 }
             };
             let wakes = |push: &mut dyn FnMut(Picos, Moment), vcpu: u32, at: Picos, begins: u64| {
-                if slept_before(vcpu, begins) {
+                // Nobody has told when.
+                if before(vcpu, begins) == Some(SwitchKind::Slept) {
                     push(at, Moment::Wake { vcpu, pcpu: None, runnable: true });
                 }
             };
@@ -188,10 +196,4 @@ fn of_switches(trace: &Trace<'_>, numbers: &Numbers, raw: &mut Vec<(Picos, u8, M
             }
         }
     }
-}
-
-/// Whether a vCPU with these switches slept before it got a CPU at this time.
-fn slept_before(switches: &[Switch], at_ns: u64) -> bool {
-    let i = switches.partition_point(|s| s.at_ns < at_ns);
-    i > 0 && switches[i - 1].what == SwitchKind::Slept
 }

@@ -18,6 +18,9 @@ use crate::bench::{Clock, Spread};
 
 /// Reads the kernel's records of switches, before it needs their place.
 pub(super) fn read_switches(run: &Run) {
+    if let Some(wakes) = &mut *run.wakes() {
+        wakes.read();
+    }
     for task in of(&run.tasks) {
         if let Some(switches) = &mut task.state().switches {
             switches.read();
@@ -27,14 +30,12 @@ pub(super) fn read_switches(run: &Run) {
 
 /// Takes the accounts of all threads: what they do after this is only to end.
 pub(super) fn close_accounts(run: &Run) {
+    read_switches(run);
     for task in of(&run.tasks) {
         let account = task.account();
         let mut state = task.state();
         if state.last.is_none() {
             state.last = Some(account);
-        }
-        if let Some(switches) = &mut state.switches {
-            switches.read();
         }
     }
 }
@@ -84,11 +85,17 @@ impl Measured<'_> {
         let mut pcpus = Vec::new();
         if told && let Some((_, began)) = run.began.get() {
             let ns = |ticks| clock.ns(began.ticks, ticks);
-            let vcpus = left.into_iter().map(|l| VcpuTrace {
-                domain: l.task.domain,
-                vcpu: l.task.vcpu,
-                held: l.done.held.iter().map(|h| h.by(ns)).collect(),
-                switches: l.switches,
+            let mut wakes = run.wakes();
+            let vcpus = left.into_iter().map(|mut l| {
+                if let Some((wakes, tid)) = wakes.as_mut().zip(l.task.tid()) {
+                    wakes.add(tid.cast_unsigned(), &mut l.switches);
+                }
+                VcpuTrace {
+                    domain: l.task.domain,
+                    vcpu: l.task.vcpu,
+                    held: l.done.held.iter().map(|h| h.by(ns)).collect(),
+                    switches: l.switches,
+                }
             });
             let vcpus = vcpus.collect();
             let begun_ns = began.ns;
@@ -149,7 +156,7 @@ fn leave(task: Arc<Task>) -> Left {
     let mut state = task.state.lock().unwrap_or_else(PoisonError::into_inner);
     let done = state.done.take().unwrap_or_default();
     let (watched, switches) = match &mut state.switches {
-        Some(s) => (!s.lost, std::mem::take(&mut s.seen)),
+        Some(s) => (!s.lost(), std::mem::take(&mut s.seen)),
         None => (false, Vec::new()),
     };
     let (account, ended, warm) = (state.last.unwrap_or_default(), state.ended, state.warm);
