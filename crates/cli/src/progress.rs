@@ -121,7 +121,8 @@ impl Meter {
     }
 
     fn words(&self, now: Picos, passed: Duration) -> String {
-        let (done, limit) = (now.seconds(), self.limit.seconds());
+        // A measured run is over a little after its limit.
+        let (done, limit) = (now.min(self.limit).seconds(), self.limit.seconds());
         let rate = done / passed.as_secs_f64().max(1e-3);
         let left = match rate > 0.0 {
             true => length(((limit - done) / rate).min(1e15)),

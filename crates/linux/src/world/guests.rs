@@ -199,7 +199,7 @@ fn no_answer(no: &NoAnswer) -> Refused {
     match no {
         NoAnswer::Error(error) => refused(error),
         NoAnswer::TooLong | NoAnswer::Stopped => Refused::Machine {
-            cause: "a guest gives no answer".into(),
+            cause: "a guest gives no answer: it hangs, or this machine is too busy".into(),
             remedy: "run it again, with less beside".into(),
         },
     }
