@@ -84,16 +84,9 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
     }
     let kinds: Vec<&str> = domain.workload.0.iter().map(|w| w.kind.as_str()).collect();
     let kinds = kinds.join(", ");
-    let needs = match () {
-        () if loads.ticks().next().is_some() => "waits for ticks of a kernel or a hypervisor",
-        () if loads.has_devices() => "is interrupted by a device",
-        () if loads.disk().is_some() => "writes to a disk of its own kernel",
-        () if loads.layout(LayoutOf::types::<u64, u64>()).is_some() => {
-            "has locks among kernel data"
-        }
-        () => "",
-    };
-    if !needs.is_empty() {
+    let among_data = loads.layout(LayoutOf::types::<u64, u64>()).is_some();
+    let among_data = among_data.then_some("has locks among kernel data");
+    if let Some(needs) = loads.only_simulated().or(among_data) {
         return bad(format!(
             "the workload ({kinds}) {needs}, and the guests of `{NAME}` have nothing of the kind; run it in the \
              world `sim`"

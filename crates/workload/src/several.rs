@@ -120,6 +120,19 @@ impl Loads {
         self.0.iter().any(|one| one.load.has_devices())
     }
 
+    /// What they do that only a simulated host and kernel can have, in words; nothing if they can run elsewhere.
+    #[must_use]
+    pub fn only_simulated(&self) -> Option<&'static str> {
+        match () {
+            () if self.ticks().next().is_some() => {
+                Some("waits for ticks of a kernel or a hypervisor")
+            }
+            () if self.has_devices() => Some("is interrupted by a device"),
+            () if self.disk().is_some() => Some("writes to a disk of its own kernel"),
+            () => None,
+        }
+    }
+
     /// Whether one of them takes locks in user mode.
     #[must_use]
     pub fn locks_in_user_mode(&self) -> bool {

@@ -3,14 +3,12 @@
 use overspin_scenario::{Domain, DomainOutcome, Host, Outcome, Picos, Scenario};
 use overspin_workload::Loads;
 
-/// Whether programs of a guest can do this: they have no lock, no device and no disk of the scenario.
+/// Whether programs of a guest can do this: they have no lock of the scenario.
 pub(super) fn can(loads: &Loads, vcpus: u32) -> bool {
     /// Threads of a process that are served.
     const MOST: u64 = 1000;
     loads.lock_names().is_empty()
-        && loads.ticks().next().is_none()
-        && !loads.has_devices()
-        && loads.disk().is_none()
+        && loads.only_simulated().is_none()
         && loads.most_tasks(vcpus) <= MOST
 }
 

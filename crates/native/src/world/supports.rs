@@ -29,13 +29,7 @@ pub(super) fn check(scenario: &Scenario, world: &ThreadsWorld) -> Result<Vec<Loa
             known: world.lock_names(),
         })?;
         let loads = Loads::of(domain, &world.workloads).map_err(|e| invalid(e.to_string()))?;
-        let needs = match () {
-            () if loads.ticks().next().is_some() => "waits for ticks of a kernel or a hypervisor",
-            () if loads.has_devices() => "is interrupted by a device",
-            () if loads.disk().is_some() => "writes to a disk of its own kernel",
-            () => "",
-        };
-        if !needs.is_empty() {
+        if let Some(needs) = loads.only_simulated() {
             let kinds: Vec<&str> = domain.workload.0.iter().map(|w| w.kind.as_str()).collect();
             let kinds = kinds.join(", ");
             return Err(invalid(format!(
