@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 
 use overspin_host::{Cancel, Observer, Refused};
 use overspin_native::bench::Readings;
-use overspin_native::world::{
-    Switch, Switches, Trace, Wakes, has_cpu, migrations, places, weights,
-};
+use overspin_native::world::{Switch, Switches, Trace, has_cpu, migrations, places, weights};
 use overspin_scenario::{
     Domain, DomainOutcome, Ending, Measurement, Outcome, Picos, Scenario, Stopped, VcpuOutcome,
 };
@@ -34,8 +32,8 @@ struct RunGuest {
     is_over: bool,
     report: Option<Report>,
     noted: Option<Noted>,
-    /// Switches of its vCPUs' threads, with their numbers; nothing if they cannot be had.
-    switches: Vec<(u32, Switches)>,
+    /// Switches of its vCPUs' threads; nothing if they cannot be had.
+    switches: Vec<Switches>,
     /// The accounts of its vCPUs at the end of the warm-up, and at the end.
     before: Vec<[u64; 3]>,
     after: Vec<[u64; 3]>,
@@ -59,9 +57,7 @@ impl RunGuest {
     /// Whether all is known of each of so many vCPUs.
     fn is_watched(&self, vcpus: u32) -> bool {
         let known = self.noted.is_some() || self.job.notes() == 0;
-        known
-            && self.switches.len() == vcpus as usize
-            && self.switches.iter().all(|(_, s)| !s.lost())
+        known && self.switches.len() == vcpus as usize && self.switches.iter().all(|s| !s.lost())
     }
 }
 
@@ -75,8 +71,6 @@ pub(super) struct Run<'a> {
     begun: Option<Instant>,
     /// Both clocks since then.
     readings: Readings,
-    /// Wake-ups of all vCPUs' threads, where they can be had; nothing yet if nobody wants them.
-    wakes: Option<Option<Wakes>>,
     stopped: Option<Stopped>,
 }
 
@@ -85,7 +79,7 @@ impl<'a> Run<'a> {
         let warmup = scenario.warmup(jobs.iter().all(Job::is_endless));
         let guests = jobs.into_iter().map(RunGuest::new).collect();
         let readings = Readings::default();
-        Self { scenario, seed, warmup, guests, begun: None, readings, wakes: None, stopped: None }
+        Self { scenario, seed, warmup, guests, begun: None, readings, stopped: None }
     }
 
     /// Boots the guests, lets them work, and ends them.
@@ -156,11 +150,8 @@ impl<'a> Run<'a> {
             if self.begun.is_none() && self.guests.iter().all(|guest| guest.qemu.is_some()) {
                 let wanted = self.guests.iter().any(|guest| guest.job.notes() > 0);
                 for guest in self.guests.iter_mut().filter(|_| wanted) {
-                    let of = |t: &VcpuThread| Switches::of_thread(t.id).map(|s| (t.id, s));
+                    let of = |t: &VcpuThread| Switches::of_thread(t.id);
                     guest.switches = guest.threads().iter().filter_map(of).collect();
-                    if let Some(wakes) = self.wakes.get_or_insert_with(Wakes::begin) {
-                        guest.switches.iter().for_each(|(tid, _)| wakes.watch(*tid));
-                    }
                 }
                 // A guest that is gone tells it by itself.
                 gos.iter().for_each(|go| _ = go.send(()));
@@ -169,11 +160,8 @@ impl<'a> Run<'a> {
             if self.begun.is_some() {
                 self.readings.take();
             }
-            if let Some(wakes) = self.wakes.as_mut().and_then(Option::as_mut) {
-                wakes.read();
-            }
             let switches = self.guests.iter_mut().flat_map(|guest| &mut guest.switches);
-            switches.for_each(|(_, switches)| switches.read());
+            switches.for_each(Switches::read);
             let now = self.now();
             if self.begun.is_some() && !warm && now >= self.warmup {
                 self.guests.iter_mut().for_each(|guest| guest.before = guest.accounts());
@@ -327,13 +315,7 @@ impl<'a> Run<'a> {
                     "the kernel does not let switches of vCPUs be recorded (perf_event_open), or some were lost",
                 );
             }
-            let switches = guest.switches.iter_mut().map(|(tid, s)| {
-                let mut switches = std::mem::take(&mut s.seen);
-                if let Some(wakes) = self.wakes.as_mut().and_then(Option::as_mut) {
-                    wakes.add(*tid, &mut switches);
-                }
-                switches
-            });
+            let switches = guest.switches.iter_mut().map(|s| std::mem::take(&mut s.seen));
             let switches: Vec<Vec<Switch>> = switches.collect();
             if let Some(noted) = &mut guest.noted {
                 noted.settle(|vcpu, ticks| {

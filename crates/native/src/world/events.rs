@@ -1,7 +1,6 @@
 //! Records of the kernel's performance events, in memory that it shares with this process.
 //!
-//! See the manual page of `perf_event_open` for the layout. Each record that is read here is described in `switches.rs` or
-//! `wakes.rs`.
+//! See the manual page of `perf_event_open` for the layout. `switches.rs` says what is recorded.
 
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,7 +6,7 @@
 //! `docs/worlds.md` says what the worlds can and cannot do.
 //!
 //! Start reading at `run.rs` (who is there, and when it is over), then `task.rs` (a thread, and what its program can
-//! ask), `locks.rs` and `platform.rs`. `switches.rs`, `wakes.rs`, `trace.rs` and `moments.rs` make the stream of moments,
+//! ask), `locks.rs` and `platform.rs`. `switches.rs`, `trace.rs` and `moments.rs` make the stream of moments,
 //! `outcome.rs` the outcome. `processes.rs` starts a process for each domain, `domain_process.rs` is its life.
 
 mod burn;
@@ -25,7 +25,6 @@ mod supports;
 mod switches;
 mod task;
 mod trace;
-mod wakes;
 
 pub use control_group::{ControlGroup, Share};
 pub use platform::RunThreads;
@@ -33,7 +32,6 @@ pub use processes::ProcessesWorld;
 pub use supports::refused_caps;
 pub use switches::{Switch, SwitchKind, Switches, has_cpu, migrations};
 pub use trace::{Held, INTEREST, Trace, VcpuTrace};
-pub use wakes::Wakes;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

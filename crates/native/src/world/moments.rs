@@ -1,7 +1,7 @@
 //! The moments of a run, from what its threads and the kernel wrote down.
 //!
 //! A thread notes four times of each acquisition, the kernel notes each switch. Together they are a stream like the
-//! simulator's, as exact as the clocks: some 100 ns. Only root learns the moment of a wake-up. Without it, it is told when
+//! simulator's, as exact as the clocks: some 100 ns. The moment of a wake-up is not known. It is told when
 //! the thread runs again, so the time from the wake-up to the dispatch counts as sleep.
 
 use overspin_host::{Moment, Timed, VcpuState};
@@ -137,13 +137,8 @@ fn of_switches(trace: &Trace<'_>, numbers: &Numbers, raw: &mut Vec<(Picos, u8, M
     let mut of_cpu: Vec<Vec<(u32, Switch)>> = vec![Vec::new(); trace.cpus.len()];
     for noted in &trace.vcpus {
         for s in &noted.switches {
-            let (vcpu, pcpu) =
-                (numbers.of_vcpu(noted), trace.cpus.iter().position(|cpu| *cpu == s.cpu as usize));
-            if s.what == SwitchKind::Woken {
-                let pcpu = pcpu.map(|pcpu| pcpu as u32);
-                raw.push((trace.of_ns(s.at_ns), 2, Moment::Wake { vcpu, pcpu, runnable: true }));
-            } else if let Some(pcpu) = pcpu {
-                of_cpu[pcpu].push((vcpu, *s));
+            if let Some(pcpu) = trace.cpus.iter().position(|cpu| *cpu == s.cpu as usize) {
+                of_cpu[pcpu].push((numbers.of_vcpu(noted), *s));
             }
         }
     }
@@ -155,15 +150,13 @@ fn of_switches(trace: &Trace<'_>, numbers: &Numbers, raw: &mut Vec<(Picos, u8, M
             let at = trace.of_ns(s.at_ns);
             let mut push = |at, moment| raw.push((at, 2, moment));
             let comes = |push: &mut dyn FnMut(Picos, Moment), vcpu: u32, at: Picos, begins: u64| {
-                let slept =
-                    matches!(before(vcpu, begins), Some(SwitchKind::Slept | SwitchKind::Woken));
+                let slept = before(vcpu, begins) == Some(SwitchKind::Slept);
                 push(at, Moment::Runs { vcpu, pcpu });
                 if slept {
                     push(at, Moment::Returns { vcpu });
                 }
             };
             let wakes = |push: &mut dyn FnMut(Picos, Moment), vcpu: u32, at: Picos, begins: u64| {
-                // Nobody has told when.
                 if before(vcpu, begins) == Some(SwitchKind::Slept) {
                     push(at, Moment::Wake { vcpu, pcpu: None, runnable: true });
                 }

@@ -18,9 +18,6 @@ use crate::bench::{Clock, Spread};
 
 /// Reads the kernel's records of switches, before it needs their place.
 pub(super) fn read_switches(run: &Run) {
-    if let Some(wakes) = &mut *run.wakes() {
-        wakes.read();
-    }
     for task in of(&run.tasks) {
         if let Some(switches) = &mut task.state().switches {
             switches.read();
@@ -85,17 +82,11 @@ impl Measured<'_> {
         let mut pcpus = Vec::new();
         if told && let Some((_, began)) = run.began.get() {
             let ns = |ticks| clock.ns(began.ticks, ticks);
-            let mut wakes = run.wakes();
-            let vcpus = left.into_iter().map(|mut l| {
-                if let Some((wakes, tid)) = wakes.as_mut().zip(l.task.tid()) {
-                    wakes.add(tid.cast_unsigned(), &mut l.switches);
-                }
-                VcpuTrace {
-                    domain: l.task.domain,
-                    vcpu: l.task.vcpu,
-                    held: l.done.held.iter().map(|h| h.by(ns)).collect(),
-                    switches: l.switches,
-                }
+            let vcpus = left.into_iter().map(|l| VcpuTrace {
+                domain: l.task.domain,
+                vcpu: l.task.vcpu,
+                held: l.done.held.iter().map(|h| h.by(ns)).collect(),
+                switches: l.switches,
             });
             let vcpus = vcpus.collect();
             let begun_ns = began.ns;

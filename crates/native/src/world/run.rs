@@ -19,7 +19,6 @@ use super::locks::Bank;
 use super::semaphores::Semaphores;
 use super::switches::Switches;
 use super::task::{Done, live, start_offset};
-use super::wakes::Wakes;
 use crate::bench::{Reading, pin};
 use crate::{futex, kernel_thread_id};
 
@@ -112,11 +111,8 @@ impl Task {
         }
     }
 
-    pub(super) fn begins(&self, run: &Run, switches: Option<Switches>) {
+    pub(super) fn begins(&self, switches: Option<Switches>) {
         let tid = kernel_thread_id();
-        if let Some(wakes) = &mut *run.wakes() {
-            wakes.watch(tid.cast_unsigned());
-        }
         let before = Account::of(tid);
         let mut state = self.state();
         (state.tid, state.before, state.switches) = (Some(tid), before, switches);
@@ -157,8 +153,6 @@ pub(super) struct Run {
     /// Whether it records switches and acquisitions.
     pub watches: bool,
     pub domains: Vec<DomainRun>,
-    /// Wake-ups of its threads, where they can be had and are wanted.
-    pub wakes: Mutex<Option<Wakes>>,
     /// 1 when the run is over. Sleepers wait on it.
     pub over: AtomicU32,
     /// When the tasks began.
@@ -197,7 +191,6 @@ impl Run {
             stagger,
             watches,
             domains,
-            wakes: Mutex::new(if watches { Wakes::begin() } else { None }),
             over: AtomicU32::new(0),
             began: OnceLock::new(),
             go: AtomicU32::new(0),
@@ -212,10 +205,6 @@ impl Run {
             full: AtomicBool::new(false),
             failure: Mutex::default(),
         }
-    }
-
-    pub(super) fn wakes(&self) -> MutexGuard<'_, Option<Wakes>> {
-        self.wakes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn now(&self) -> Picos {

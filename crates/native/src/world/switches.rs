@@ -35,8 +35,6 @@ pub enum SwitchKind {
     Preempted,
     /// It went to sleep.
     Slept,
-    /// A sleeper was woken, by something that happened on this CPU. It is not known everywhere.
-    Woken,
 }
 
 /// A switch of a thread.

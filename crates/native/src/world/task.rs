@@ -91,7 +91,7 @@ pub(super) fn live(run: &Arc<Run>, task: &Arc<Task>, program: Program) {
             since: RefCell::new(vec![(0, 0, false); locks]),
             done: RefCell::new(Done { locks: vec![LockSeen::default(); locks], ..Done::default() }),
         };
-        task.begins(run, if run.watches { Switches::of_this_thread() } else { None });
+        task.begins(if run.watches { Switches::of_this_thread() } else { None });
         let over = catch_unwind(AssertUnwindSafe(|| {
             if let Some(below) = run.stagger(task) {
                 env.sleep(below);
