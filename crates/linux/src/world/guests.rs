@@ -101,10 +101,14 @@ impl Made {
         Ok(guest)
     }
 
-    /// Lets the threads of a guest work to their end, or until the run is to end.
-    fn work(&self, guest: &mut Guest, job: &Job, limit: Picos) -> Result<Done, NoAnswer> {
-        let notes = job.notes() > 0;
-        let before = if notes { Some(Offset::of(guest)?) } else { None };
+    /// Lets the threads of a guest work to their end, or until the run is to end. If what they note is wanted, `before` is what
+    /// its counter was ahead of ours.
+    fn work(
+        &self,
+        guest: &mut Guest,
+        (job, before): (&Job, Option<Offset>),
+        limit: Picos,
+    ) -> Result<Done, NoAnswer> {
         let limit = Duration::from_nanos(limit.0 / 1_000) + READY;
         let mut hear = |_: &str| {};
         let said = match guest.ask(&Ask::Go, limit, &mut hear, &|| self.stops()) {
@@ -137,13 +141,16 @@ impl Made {
             Err(NoAnswer::Stopped) => tell(News::Over(None)),
             Err(no) => tell(News::Failed(no_answer(&no))),
         };
-        let mut guest = match boot() {
-            Ok(guest) => guest,
+        // It takes tens of milliseconds, and all guests are to begin together.
+        let offset = |guest: &mut Guest| (job.notes() > 0).then(|| Offset::of(guest)).transpose();
+        let booted = boot().and_then(|mut guest| Ok((offset(&mut guest)?, guest)));
+        let (before, mut guest) = match booted {
+            Ok(booted) => booted,
             Err(no) => return over(Err(no)),
         };
         tell(News::Ready(guest.id()));
         let result = match go.recv() {
-            Ok(()) => self.work(&mut guest, job, limit),
+            Ok(()) => self.work(&mut guest, (job, before), limit),
             Err(_) => Err(NoAnswer::Stopped),
         };
         over(result);

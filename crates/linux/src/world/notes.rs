@@ -114,16 +114,6 @@ impl Noted {
     pub(super) fn host(&self, ticks: u64) -> Option<u64> {
         self.0.first().map(|piece| piece.offset.host(ticks))
     }
-
-    /// Acquisitions with the vCPU of each. `ns` tells a time of this machine's counter in nanoseconds since the begin of the run.
-    fn acquisitions(&self, ns: impl Fn(u64) -> u64) -> impl Iterator<Item = (usize, Held)> {
-        let of = move |piece: &Piece| {
-            let by_host = |ticks| ns(piece.offset.host(ticks));
-            let notes = piece.notes.iter();
-            notes.map(|(vcpu, held)| (usize::from(*vcpu), held.by(by_host))).collect::<Vec<_>>()
-        };
-        self.0.iter().flat_map(of)
-    }
 }
 
 impl Piece {
@@ -157,7 +147,8 @@ impl Piece {
     }
 }
 
-/// The traces of a domain's vCPUs with these switches of their threads; of programs nothing was noted.
+/// The traces of a domain's vCPUs with these switches of their threads; of programs nothing was noted. `ns` tells a time of this
+/// machine's counter in nanoseconds since the begin of the run.
 pub(super) fn traces(
     domain: usize,
     switches: Vec<Vec<Switch>>,
@@ -166,9 +157,11 @@ pub(super) fn traces(
 ) -> Vec<VcpuTrace> {
     let trace = |(vcpu, switches)| VcpuTrace { domain, vcpu, held: Vec::new(), switches };
     let mut traces: Vec<VcpuTrace> = (0..).zip(switches).map(trace).collect();
-    for (vcpu, held) in noted.into_iter().flat_map(|noted| noted.acquisitions(&ns)) {
-        if let Some(trace) = traces.get_mut(vcpu) {
-            trace.held.push(held);
+    for Piece { offset, notes } in noted.into_iter().flat_map(|noted| &noted.0) {
+        for (vcpu, held) in notes {
+            if let Some(trace) = traces.get_mut(usize::from(*vcpu)) {
+                trace.held.push(held.by(|ticks| ns(offset.host(ticks))));
+            }
         }
     }
     // A vCPU may have had several threads.

@@ -54,10 +54,9 @@ impl RunGuest {
         self.threads().into_iter().map(|thread| thread.account).collect()
     }
 
-    /// Whether all is known of each of so many vCPUs.
+    /// Whether the switches of each of so many vCPUs are known.
     fn is_watched(&self, vcpus: u32) -> bool {
-        let known = self.noted.is_some() || self.job.notes() == 0;
-        known && self.switches.len() == vcpus as usize && self.switches.iter().all(|s| !s.lost())
+        self.switches.len() == vcpus as usize && self.switches.iter().all(|s| !s.lost)
     }
 }
 

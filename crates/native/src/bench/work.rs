@@ -14,8 +14,7 @@ pub struct Clock {
 
 impl Clock {
     /// Compares the counter with the kernel's clock, for 20 ms.
-    #[must_use]
-    pub fn calibrated() -> Self {
+    pub(crate) fn calibrated() -> Self {
         let (start, first) = (Instant::now(), Self::ticks());
         std::thread::sleep(Duration::from_millis(20));
         let (time, ticks) = (start.elapsed(), Self::ticks() - first);
@@ -24,8 +23,7 @@ impl Clock {
 
     /// The clock that counted from `first` to `last`: the longer that was, the more exact.
     #[cfg(feature = "world")]
-    #[must_use]
-    pub fn between(first: Reading, last: Reading) -> Self {
+    pub(crate) fn between(first: Reading, last: Reading) -> Self {
         let (ns, ticks) =
             (last.ns.saturating_sub(first.ns), last.ticks.saturating_sub(first.ticks));
         Self { ns_per_tick: ns.max(1) as f64 / ticks.max(1) as f64 }
@@ -45,8 +43,7 @@ impl Clock {
     /// Converts the ticks from `start` to `end` to nanoseconds; 0 if the counters of two CPUs differ by
     /// more than that.
     #[inline]
-    #[must_use]
-    pub fn ns(self, start: u64, end: u64) -> u64 {
+    pub(crate) fn ns(self, start: u64, end: u64) -> u64 {
         (end.saturating_sub(start) as f64 * self.ns_per_tick) as u64
     }
 }
@@ -54,7 +51,7 @@ impl Clock {
 /// The counter and the monotonic clock of this machine at the same time.
 #[cfg(feature = "world")]
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub(crate) struct Reading {
     /// The counter.
     pub ticks: u64,
     /// The clock, nanoseconds.
@@ -64,8 +61,7 @@ pub struct Reading {
 #[cfg(feature = "world")]
 impl Reading {
     /// Reads both. A thread may lose its CPU in between, so it is the fastest of several attempts.
-    #[must_use]
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let attempt = |_| {
             let before = Clock::ticks();
             let ns = <crate::Threads as overspin_locks::Platform>::now();
@@ -89,19 +85,13 @@ impl Readings {
         self.0.push(Reading::now());
     }
 
-    /// The first of them.
-    #[must_use]
-    pub fn first(&self) -> Option<Reading> {
-        self.0.first().copied()
-    }
-
     /// The clock, in nanoseconds, when the counter was `ticks`: between the nearest two readings, or in line with them.
     ///
     /// Complexity: logarithmic in the number of readings.
     #[must_use]
     pub fn ns(&self, ticks: u64) -> u64 {
         if self.0.len() < 2 {
-            return self.first().map_or(0, |only| only.ns);
+            return self.0.first().map_or(0, |only| only.ns);
         }
         let i = self.0.partition_point(|r| r.ticks <= ticks).clamp(1, self.0.len() - 1);
         let (from, to) = (self.0[i - 1], self.0[i]);

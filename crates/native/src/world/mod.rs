@@ -12,7 +12,6 @@
 mod burn;
 mod control_group;
 mod domain_process;
-mod events;
 mod kernel;
 mod locks;
 mod moments;

@@ -1,8 +1,8 @@
 //! The moments of a run, from what its threads and the kernel wrote down.
 //!
 //! A thread notes four times of each acquisition, the kernel notes each switch. Together they are a stream like the
-//! simulator's, as exact as the clocks: some 100 ns. The moment of a wake-up is not known. It is told when
-//! the thread runs again, so the time from the wake-up to the dispatch counts as sleep.
+//! simulator's, as exact as the clocks: some 100 ns. The moment of a wake-up is not known. It is told when the
+//! thread runs again, so the time from the wake-up to the dispatch counts as sleep.
 
 use overspin_host::{Moment, Timed, VcpuState};
 use overspin_scenario::{DomainOutcome, Picos, Why};

@@ -27,12 +27,14 @@ pub(super) fn read_switches(run: &Run) {
 
 /// Takes the accounts of all threads: what they do after this is only to end.
 pub(super) fn close_accounts(run: &Run) {
-    read_switches(run);
     for task in of(&run.tasks) {
         let account = task.account();
         let mut state = task.state();
         if state.last.is_none() {
             state.last = Some(account);
+        }
+        if let Some(switches) = &mut state.switches {
+            switches.read();
         }
     }
 }
@@ -147,7 +149,7 @@ fn leave(task: Arc<Task>) -> Left {
     let mut state = task.state.lock().unwrap_or_else(PoisonError::into_inner);
     let done = state.done.take().unwrap_or_default();
     let (watched, switches) = match &mut state.switches {
-        Some(s) => (!s.lost(), std::mem::take(&mut s.seen)),
+        Some(s) => (!s.lost, std::mem::take(&mut s.seen)),
         None => (false, Vec::new()),
     };
     let (account, ended, warm) = (state.last.unwrap_or_default(), state.ended, state.warm);
