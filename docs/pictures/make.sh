@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes every picture of README.md and docs/ again, from simulated results. Takes some minutes on two
+# Makes every picture of README.md and docs/ again that shows simulated results; real-overcommit.svg and three-worlds.svg are
+# measured, by the commands in their examples. Takes some minutes on two
 # cores, besides the build. The same model gives the same bytes, so `git diff docs/pictures` afterwards shows what a change did.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -43,6 +43,9 @@ pub(crate) struct CompareArgs {
     /// Write as CSV, a line for each number (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Draw the means of all files side by side as SVG (`-`: standard output)
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 /// A direction of change.
@@ -63,7 +66,8 @@ fn confidence(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Failure> {
-    let outputs = Outputs::new(global, &[args.json.as_ref(), args.csv.as_ref()])?;
+    let outputs =
+        Outputs::new(global, &[args.json.as_ref(), args.csv.as_ref(), args.svg.as_ref()])?;
     let mut files = Vec::new();
     for path in &args.files {
         let text = record::read_text(path)?;
@@ -103,6 +107,9 @@ pub(crate) fn compare(args: &CompareArgs, global: &Global) -> Result<Verdict, Fa
     }
     if let Some(file) = outputs.open(args.csv.as_ref())? {
         file.finish_with(&compare::csv(&all))?;
+    }
+    if let Some(file) = outputs.open(args.svg.as_ref())? {
+        file.finish_with(&compare::picture(&all, confidence).0)?;
     }
     let mut blocks: Vec<Block> =
         warnings.iter().map(|w| Block::Text(format!("WARNING: {w}"))).collect();

@@ -27,7 +27,7 @@ pub(crate) struct ReproduceArgs {
     /// Name of an experiment (`overspin list experiments`), or a changed copy of its .toml file; without it,
     /// all experiments run, with a table at the end
     experiment: Option<String>,
-    /// Where it runs: sim, or linux for 2008-spinlocks in guests of this machine (docs/linux.md)
+    /// Where it runs: sim, or linux for 2008-spinlocks and 2012-pv-ticketlocks in guests of this machine (docs/linux.md)
     #[arg(long, value_name = "NAME", default_value = "sim", value_parser = ["sim", "linux"])]
     world: String,
     /// Run at the published length instead of the experiment's scale

@@ -1,7 +1,7 @@
 //! The scenarios of the folder `examples`. They are compiled in, for readers that have no copy of the repository.
 
 /// Names and texts, by name.
-pub const EXAMPLES: [(&str, &str); 17] = [
+pub const EXAMPLES: [(&str, &str); 18] = [
     ("aligned-locks", include_str!("../../../examples/aligned-locks.toml")),
     ("boost-latency", include_str!("../../../examples/boost-latency.toml")),
     ("host-ratio", include_str!("../../../examples/host-ratio.toml")),
@@ -16,6 +16,7 @@ pub const EXAMPLES: [(&str, &str); 17] = [
     ("real-overcommit", include_str!("../../../examples/real-overcommit.toml")),
     ("spin-then-block", include_str!("../../../examples/spin-then-block.toml")),
     ("threads-over-vcpus", include_str!("../../../examples/threads-over-vcpus.toml")),
+    ("three-worlds", include_str!("../../../examples/three-worlds.toml")),
     ("tick-thief", include_str!("../../../examples/tick-thief.toml")),
     ("ticket-compile", include_str!("../../../examples/ticket-compile.toml")),
     ("ticket-overcommit", include_str!("../../../examples/ticket-overcommit.toml")),

@@ -27,7 +27,9 @@ pub(crate) fn reproduce(
             let names = EXPERIMENTS.map(|(name, _)| name).join(" and ");
             Err(Failure::usage(
                 format!("`{id}` is not an experiment of real guests"),
-                format!("{names} are; without --world linux it is simulated"),
+                format!(
+                    "{names} are, and docs/linux.md says why; without --world linux it is simulated"
+                ),
             ))
         }
     }

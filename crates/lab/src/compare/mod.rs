@@ -4,6 +4,7 @@
 mod answer;
 mod choose;
 mod origin;
+mod picture;
 mod read;
 mod report;
 mod rows;
@@ -11,6 +12,7 @@ mod rows;
 pub use answer::answer;
 pub use choose::{Choice, NothingChosen, choose, common};
 pub use origin::{Origin, differences};
+pub use picture::picture;
 pub use read::{Input, read};
 pub use report::report;
 pub use rows::csv;
