@@ -1,7 +1,7 @@
 //! How far models and random schedules are explored.
 //!
 //! By default a model stops after at least twice as many executions as any seeded bug takes that it must find, or any
-//! fault of `faults.toml`, by the tables of `docs/model-checking.md` and `docs/faults.md`. With `OVERSPIN_DEEP=1`, which CI
+//! fault of `faults`, by the tables of `docs/model-checking.md` and `docs/faults.md`. With `OVERSPIN_DEEP=1`, which CI
 //! sets, and in `overspin check`, models go on to their bounds on preemptions. Likewise for random schedules.
 
 use std::sync::Once;
@@ -42,7 +42,7 @@ const LATER: &[(&str, &str, usize)] = &[
 /// Schedules of each kind with 4 CPUs; larger systems get fewer.
 const SCHEDULES: usize = 200;
 
-/// Schedules where a fault of `faults.toml` takes more than half of them.
+/// Schedules where a fault of `faults` takes more than half of them.
 const MORE_SCHEDULES: &[(&str, usize)] = &[
     // shfllock-1, at 90 of 8 CPUs, which get a third.
     ("shfllock", 600),

@@ -4,7 +4,7 @@
 #[path = "../../examples/array_lock.rs"]
 mod array_lock;
 
-/// Puts the faults of faults.toml into a copy of the locks. Its test checks that they still apply.
+/// Puts the faults of the folder `faults` into a copy of the locks. Its test checks that they still apply.
 #[allow(dead_code, reason = "its test does not run the faults")]
 #[path = "../../examples/faults/main.rs"]
 mod faults;
