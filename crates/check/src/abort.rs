@@ -139,7 +139,8 @@ fn attempt<L: RawLock<SchedulePlatform>>(
 ) {
     let patience = DEADLINES[thread_rng().gen_range(0..DEADLINES.len())];
     let deadline = SchedulePlatform::now() + patience;
-    if let Some(token) = asked::lock_until(&it.lock, shared, lock_until, deadline) {
+    let attempt = || asked::lock_until(&it.lock, shared, lock_until, deadline);
+    if let Some(token) = schedules::world().until(deadline, attempt) {
         it.leave(shared, token);
     }
 }

@@ -364,6 +364,11 @@ where
         add("out of nodes, weak memory", out.weak(), 3 * divisor, false);
         add("several of six locks", schedules::several::<L>(few, ROUNDS), 3 * divisor, false);
     }
+    for (cpus, divisor) in SCHEDULES.into_iter().filter(|&(cpus, _)| serves(cpus)) {
+        let count = limits.schedules.div_ceil(4 * divisor);
+        let plan = schedules::rivals::<L>(cpus, 2);
+        checks.push(Check::plan("one among rivals", plan, Strategy::Random, count, limits.seed));
+    }
     let mut add = |name, plan: Plan, divisor| {
         let count = limits.schedules.div_ceil(divisor);
         checks.push(Check::plan(name, plan, Strategy::Pct, count, limits.seed));

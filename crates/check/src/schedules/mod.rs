@@ -21,7 +21,10 @@ pub use cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
 pub use cpus::on_cpus;
 pub use memory::Consistency;
 pub(crate) use plans::Protected;
-pub use plans::{UNORDERED_MESSAGE, crowd, last_user_frees, mixed, out_of_nodes, pairs, several};
+pub use plans::{
+    OVERTAKEN, UNORDERED_MESSAGE, crowd, last_user_frees, mixed, out_of_nodes, pairs, rivals,
+    several,
+};
 pub use platform::SchedulePlatform;
 pub use strategy::{Plan, Strategy};
 pub use world::{World, world};

@@ -135,6 +135,54 @@ fn assert_first_come(cpus: usize, came: u64) {
     assert_eq!(passed, None, "a CPU was overtaken by one that came while it waited");
 }
 
+/// The most acquisitions of others for each of them, from the moment when a CPU comes to its own acquisition.
+///
+/// CPUs are scheduled at random, all as often as each other, so a waiter of a lock without any order finds it free as often as
+/// others do. It loses 100 times to each of several others by bad luck once in 10^20. A lottery lets a waiter in once in 4.
+pub const OVERTAKEN: usize = 100;
+
+/// The message about a waiter that never gets the lock.
+const STARVED: &str = "a waiter starves";
+
+/// CPU 0 takes the lock `pairs` times, while all others take it again and again. Schedules must be fair: at random, all CPUs
+/// equally likely.
+///
+/// # Panics
+/// When the plan runs, if the lock does not serve that many CPUs.
+pub fn rivals<L>(cpus: usize, pairs: usize) -> Plan
+where
+    L: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    L::Shared: Send + Sync,
+{
+    Plan::new(cpus, move || {
+        world().deal_over_nodes(2);
+        let tuning = Tuning { lottery: Some(4), ..NO_SPIN };
+        let shared = L::shared(cpus, tuning).expect("the lock serves that many CPUs");
+        let it = Arc::new((Protected::<L>::new(&shared), shared));
+        let of_all = Arc::clone(&it);
+        // Sections at the last time when CPU 0 did not wait, and whether it has done.
+        let (came_at, is_done) = (AtomicUsize::new(0), AtomicBool::new(false));
+        on_cpus(cpus, move |cpu| {
+            let (it, shared) = &*of_all;
+            if cpu == 0 {
+                (0..pairs).for_each(|_| came_at.store(it.pair(shared), Relaxed));
+                is_done.store(true, Relaxed);
+                return;
+            }
+            while !is_done.load(Relaxed) {
+                let overtaken = it.pair(shared).saturating_sub(came_at.load(Relaxed));
+                let most = OVERTAKEN * (cpus - 1);
+                assert!(
+                    overtaken <= most || is_done.load(Relaxed),
+                    "{STARVED}: {overtaken} others came first"
+                );
+            }
+        });
+        let (it, shared) = &*it;
+        it.assert_idle(shared, cpus);
+    })
+}
+
 /// Each CPU does `rounds` random operations: it takes the lock, tries to take it, takes another lock with
 /// interrupts off, or takes the second while it holds the first. Interrupt handlers take the second lock. The
 /// tuning is random too: how long waiters spin, whether paravirtual locks sleep, the odds of lotteries.

@@ -9,7 +9,8 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{self, Relaxed, Release};
 
-use overspin_locks::{Bug, CpuId, Note, Platform, forward_platform};
+use overspin_locks::condvar::{Parking, Waiter};
+use overspin_locks::{AtomicCell, Bug, CpuId, Note, Platform, WakeAll, forward_platform};
 use shuttle::rand::{Rng, thread_rng};
 
 use super::cells::{ScheduleU8, ScheduleU16, ScheduleU32, ScheduleUsize};
@@ -114,7 +115,8 @@ impl Platform for SchedulePlatform {
         }
     }
 
-    fn wait_until(cell: &ScheduleU32, value: u32, _deadline_ns: u64) {
+    fn wait_until(cell: &ScheduleU32, value: u32, deadline_ns: u64) {
+        world().sleeps_until(deadline_ns);
         if cell.find(Relaxed, true).0 == value {
             let turns = thread_rng().gen_range(0..TURNS_OF_A_TIMED_SLEEP);
             world().park_for(Waits::Sleep(cell.address()), turns);
@@ -190,6 +192,41 @@ impl Platform for SchedulePlatform {
         let step = if one_in(JUMP_ONE_IN) { JUMP } else { TICK };
         world.time.set(world.time.get() + step);
         world.time.get()
+    }
+}
+
+impl WakeAll for SchedulePlatform {
+    fn wake_all(address: *const ScheduleU32) {
+        let world = world();
+        world.turn();
+        world.wake_all(Waits::Sleep(address.addr()));
+    }
+}
+
+impl Parking for SchedulePlatform {
+    type Waiter = Rc<Waiter<Self>>;
+    type Permit = ();
+
+    fn own_waiter() -> u32 {
+        let world = world();
+        let zero = || ScheduleU32::new(0);
+        let waiter = || Waiter::<Self>::of(zero(), zero(), zero(), zero(), ScheduleUsize::new(0));
+        world.here().waiter.get_or_init(|| Rc::new(waiter()));
+        world.me() as u32 + 1
+    }
+
+    fn waiter(number: u32) -> Rc<Waiter<Self>> {
+        let waiter = world().cpus[number as usize - 1].waiter.get().map(Rc::clone);
+        waiter.expect("it waits, or has waited")
+    }
+
+    fn requeue(from: *const ScheduleU32, to: *const ScheduleU32) {
+        let world = world();
+        world.turn();
+        let sleeps = |cpu: &&Cpu| cpu.waits.get() == Some(Waits::Sleep(from.addr()));
+        if let Some(cpu) = world.cpus.iter().find(sleeps) {
+            cpu.waits.set(Some(Waits::Sleep(to.addr())));
+        }
     }
 }
 

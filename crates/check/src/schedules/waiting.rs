@@ -65,8 +65,9 @@ impl World {
 
     pub(super) fn wake(&self, cpu: &Cpu) {
         cpu.waits.set(None);
-        let thread = cpu.thread.borrow();
-        thread.as_ref().expect("a waiter has registered its thread").unpark();
+        // A copy: other CPUs, and that one, may go on within the call.
+        let thread = cpu.thread.borrow().clone();
+        thread.expect("a waiter has registered its thread").unpark();
     }
 
     pub(super) fn wake_all(&self, whom: Waits) {

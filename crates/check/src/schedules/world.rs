@@ -9,12 +9,14 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{self, Relaxed};
 
+use overspin_locks::condvar::Waiter;
 use overspin_locks::{CpuId, Note};
 use shuttle::sync::atomic::AtomicBool;
 use shuttle::thread::Thread;
 
 use super::memory::{Consistency, Loaded, Memory};
 use super::one_in;
+use super::platform::SchedulePlatform;
 use crate::Mutation;
 use crate::asked::{Tries, Watch};
 use crate::model::FREED_MESSAGE;
@@ -28,6 +30,13 @@ const FAILURE_ONE_IN: u32 = 8;
 const STUCK: usize = 200_000;
 /// Accesses and pauses without any acquisition for each CPU of a larger system, in which a CPU that is passed over queues for long.
 const STUCK_PER_CPU: usize = STUCK / 16;
+
+/// The most steps of a CPU between the deadline of its attempt and the end of that, for each CPU. Most locks take fewer than 40
+/// in all. In mcs-tp a waiter may find that it is the holder, pass over all others that gave up, and be struck by an interrupt
+/// meanwhile: 10 for each CPU were seen.
+const LATE_PER_CPU: usize = 24;
+/// The message about an attempt that does not end soon after its deadline.
+const TOO_LATE: &str = "an attempt ends too late";
 
 /// What [`STUCK`] steps mean.
 const LIVELOCK: &str = "every waiter keeps looking";
@@ -58,9 +67,13 @@ pub(super) struct Cpu {
     pub(super) acquires: Cell<bool>,
     /// When it was first parked since then.
     pub(super) parked_at: Cell<Option<u64>>,
+    /// The deadline of the acquisition that it attempts, and its steps since that passed.
+    attempt: Cell<Option<(u64, usize)>>,
     pub(super) irqs_off: Cell<bool>,
     pub(super) done: Cell<bool>,
     pub(super) note: Cell<Note>,
+    /// For condition variables.
+    pub(super) waiter: OnceCell<Rc<Waiter<SchedulePlatform>>>,
     pub(super) level: Cell<usize>,
     pub(super) tries: Tries,
     /// Interrupts to come, and what they do.
@@ -222,6 +235,22 @@ impl World {
         self.here().parked_at.set(None);
     }
 
+    /// This CPU attempts an acquisition that must end soon after `deadline`.
+    pub fn until<R>(&self, deadline: u64, attempt: impl FnOnce() -> R) -> R {
+        // The handler of an interrupt may make an attempt of its own meanwhile.
+        let cpu = self.here();
+        let outer = cpu.attempt.replace(Some((deadline, 0)));
+        let result = attempt();
+        cpu.attempt.set(outer);
+        result
+    }
+
+    /// Asserts that a sleep until `deadline` ends before the deadline of the attempt that this CPU makes, if it does.
+    pub(super) fn sleeps_until(&self, deadline: u64) {
+        let within = self.here().attempt.get().is_none_or(|(end, _)| deadline <= end);
+        assert!(within, "{TOO_LATE}: it sleeps beyond its deadline");
+    }
+
     /// A point where another CPU may go on.
     pub fn turn(&self) {
         self.turn.load(Ordering::SeqCst);
@@ -236,6 +265,15 @@ impl World {
         self.idle_steps.set(self.idle_steps.get() + 1);
         let stuck = STUCK.max(STUCK_PER_CPU * self.cpus.len());
         assert!(self.idle_steps.get() < stuck, "no acquisition in {stuck} accesses: {LIVELOCK}");
+        let cpu = self.here();
+        if let Some((deadline, late)) = cpu.attempt.get().filter(|(end, _)| *end < self.time.get())
+        {
+            cpu.attempt.set(Some((deadline, late + 1)));
+            assert!(
+                late < LATE_PER_CPU * self.cpus.len(),
+                "{TOO_LATE}: {late} steps after its deadline"
+            );
+        }
     }
 
     fn access<R>(&self, address: usize, access: impl FnOnce() -> R) -> R {

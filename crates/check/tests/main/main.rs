@@ -6,6 +6,8 @@
 mod bounds;
 /// Models of the condition variable.
 mod condvar;
+/// Random schedules of the condition variable.
+mod condvar_schedules;
 /// The claims of each lock about descheduled CPUs.
 mod descheduled;
 /// Locks that would hang a check.
@@ -18,6 +20,8 @@ mod model;
 mod mutex_script;
 /// Models of the reader-writer lock.
 mod rwlock;
+/// Random schedules of the reader-writer lock.
+mod rwlock_schedules;
 /// Random schedules for every lock, and seeded bugs.
 mod schedules;
 /// The suite on threads for every lock.
