@@ -96,6 +96,11 @@ impl<P: Platform> Shared<P> {
 }
 
 impl<P: Platform> Twa<P> {
+    /// A lock that begins with this ticket. It is for a checker that wants tickets to wrap.
+    pub fn with_first_ticket(first: u32) -> Self {
+        Self { ticket: P::U32::new(first), grant: P::U32::new(first) }
+    }
+
     #[cold]
     fn wait(&self, shared: &Shared<P>, mine: u32) {
         let slot = shared.slot(self, mine);
@@ -130,7 +135,7 @@ impl<P: Platform> RawLock<P> for Twa<P> {
     }
 
     fn new() -> Self {
-        Self { ticket: P::U32::new(0), grant: P::U32::new(0) }
+        Self::with_first_ticket(0)
     }
 
     #[inline(always)]

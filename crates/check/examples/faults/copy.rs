@@ -22,8 +22,10 @@ pub(crate) fn root() -> PathBuf {
 /// Makes `dir` a copy of the workspace with the faults of a batch.
 pub(crate) fn copy_with(dir: &Path, batch: &[Fault]) -> Result<()> {
     let mut changed = HashMap::new();
-    if batch.iter().all(|fault| fault.kind.tests.is_empty()) {
-        changed.extend([registry(batch)?]);
+    // A batch has faults of one kind.
+    if let Some(locks) = batch[0].kind.locks {
+        let of_faults = batch.iter().map(|fault| &*fault.lock);
+        changed.extend([registry(&of_faults.chain(locks.iter().copied()).collect::<Vec<_>>())?]);
     }
     for fault in batch.iter().filter(|fault| !fault.file.is_empty()) {
         let source = fault.source();
@@ -88,16 +90,14 @@ fn copy(from: &Path, to: &Path, changed: &HashMap<PathBuf, Vec<u8>>) -> Result<(
     Ok(())
 }
 
-/// The registry with only the locks of a batch, because build time grows with the number of locks.
-fn registry(batch: &[Fault]) -> Result<(PathBuf, Vec<u8>)> {
+/// The registry with only these locks, because build time grows with the number of locks.
+fn registry(locks: &[&str]) -> Result<(PathBuf, Vec<u8>)> {
     macro_rules! names {
         ($($lock:ident)+) => {
             [$((stringify!($lock), <overspin_locks::$lock<StdPlatform> as RawLock<_>>::INFO.name)),+]
         };
     }
-    let left_out = for_each_lock!(names)
-        .into_iter()
-        .filter(|(_, name)| batch.iter().all(|it| it.lock != *name));
+    let left_out = for_each_lock!(names).into_iter().filter(|(_, name)| !locks.contains(name));
     let left_out: Vec<_> = left_out.map(|(lock, _)| format!("    {lock}: ")).collect();
     let path = root().join("crates/locks/src/registry.rs");
     let text = fs::read_to_string(&path)?;

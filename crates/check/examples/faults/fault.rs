@@ -16,11 +16,13 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     /// The tests that judge them, as arguments of `cargo test`; where there are none, the checks of the fault's lock do.
     pub(crate) tests: &'static [&'static [&'static str]],
+    /// The locks that these tests need, where they do not need all: builds of few locks take a fraction of the time.
+    pub(crate) locks: Option<&'static [&'static str]>,
 }
 
 /// All kinds.
 pub(crate) const KINDS: &[Kind] = &[
-    Kind { name: "locks", tests: &[] },
+    Kind { name: "locks", tests: &[], locks: Some(&[]) },
     Kind {
         name: "condvar-rwlock",
         tests: &[
@@ -37,16 +39,18 @@ pub(crate) const KINDS: &[Kind] = &[
                 "left_behind",
             ],
         ],
+        locks: Some(&["mutex", "futex"]),
     },
-    Kind { name: "preload", tests: &[&["-p", "overspin-preload"]] },
+    Kind { name: "preload", tests: &[&["-p", "overspin-preload"]], locks: None },
     Kind {
         name: "sched",
         tests: &[
             &["-p", "overspin-sched"],
             &["-p", "overspin-sim", "--test", "main", "--", "determinism"],
         ],
+        locks: None,
     },
-    Kind { name: "sim", tests: &[&["-p", "overspin-sim"]] },
+    Kind { name: "sim", tests: &[&["-p", "overspin-sim"]], locks: None },
 ];
 
 /// More locks use one of these files than the lock on which its fault is tried. Two faults that one lock sees are never

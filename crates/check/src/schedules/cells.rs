@@ -109,6 +109,9 @@ macro_rules! schedule_cell {
                 budget: Budget,
             ) -> Result<$value, $value> {
                 let (mut looks, mut must_be_newest) = (0, false);
+                if let Budget::Iterations(most) = budget {
+                    world().looks(most);
+                }
                 loop {
                     let (value, newest) = self.find(Ordering::Acquire, must_be_newest);
                     if until(value) {

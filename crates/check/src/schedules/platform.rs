@@ -179,6 +179,11 @@ impl Platform for SchedulePlatform {
         one_in(HINT_ONE_IN)
     }
 
+    fn nap(nanos: u64) {
+        world().naps(nanos);
+        Self::relax();
+    }
+
     fn recall() -> Note {
         world().here().note.get()
     }

@@ -35,6 +35,12 @@ const STUCK_PER_CPU: usize = STUCK / 16;
 /// in all. In mcs-tp a waiter may find that it is the holder, pass over all others that gave up, and be struck by an interrupt
 /// meanwhile: 10 for each CPU were seen.
 const LATE_PER_CPU: usize = 24;
+/// The longest nap, in nanoseconds: nothing ends it early.
+const LONGEST_NAP: u64 = 1_000_000;
+
+/// The most looks of a spin in an attempt: some 100 us, in which no CPU looks at the clock.
+const MOST_LOOKS: u32 = 1 << 14;
+
 /// The message about an attempt that does not end soon after its deadline.
 const TOO_LATE: &str = "an attempt ends too late";
 
@@ -55,6 +61,15 @@ pub(super) enum Waits {
     Poll,
 }
 
+/// An acquisition that must end soon after its deadline.
+#[derive(Clone, Copy)]
+struct Attempt {
+    deadline: u64,
+    /// Steps since the deadline passed, and naps that began since then.
+    steps: usize,
+    naps: usize,
+}
+
 type Handler = Rc<dyn Fn()>;
 
 #[derive(Default)]
@@ -67,8 +82,8 @@ pub(super) struct Cpu {
     pub(super) acquires: Cell<bool>,
     /// When it was first parked since then.
     pub(super) parked_at: Cell<Option<u64>>,
-    /// The deadline of the acquisition that it attempts, and its steps since that passed.
-    attempt: Cell<Option<(u64, usize)>>,
+    /// The acquisition with a deadline that it attempts.
+    attempt: Cell<Option<Attempt>>,
     pub(super) irqs_off: Cell<bool>,
     pub(super) done: Cell<bool>,
     pub(super) note: Cell<Note>,
@@ -239,7 +254,7 @@ impl World {
     pub fn until<R>(&self, deadline: u64, attempt: impl FnOnce() -> R) -> R {
         // The handler of an interrupt may make an attempt of its own meanwhile.
         let cpu = self.here();
-        let outer = cpu.attempt.replace(Some((deadline, 0)));
+        let outer = cpu.attempt.replace(Some(Attempt { deadline, steps: 0, naps: 0 }));
         let result = attempt();
         cpu.attempt.set(outer);
         result
@@ -247,8 +262,30 @@ impl World {
 
     /// Asserts that a sleep until `deadline` ends before the deadline of the attempt that this CPU makes, if it does.
     pub(super) fn sleeps_until(&self, deadline: u64) {
-        let within = self.here().attempt.get().is_none_or(|(end, _)| deadline <= end);
+        let within = self.here().attempt.get().is_none_or(|attempt| deadline <= attempt.deadline);
         assert!(within, "{TOO_LATE}: it sleeps beyond its deadline");
+    }
+
+    /// Asserts that a spin of so many looks is short, in an attempt.
+    pub(super) fn looks(&self, most: u32) {
+        let short = most <= MOST_LOOKS || self.here().attempt.get().is_none();
+        assert!(short, "{TOO_LATE}: it looks {most} times without a look at the clock");
+    }
+
+    /// Notes that this CPU naps, and lets that time pass. A CPU that looks at the clock before each nap naps once at most when its
+    /// deadline has passed: the clock may have gone on since the look.
+    pub(super) fn naps(&self, nanos: u64) {
+        assert!(nanos <= LONGEST_NAP, "{TOO_LATE}: it naps for {nanos} ns");
+        if let Some(attempt) = self.late_attempt() {
+            assert!(attempt.naps == 0, "{TOO_LATE}: it naps after its deadline");
+            self.here().attempt.set(Some(Attempt { naps: 1, ..attempt }));
+        }
+        self.time.set(self.time.get() + nanos);
+    }
+
+    /// The attempt of this CPU, if its deadline has passed.
+    fn late_attempt(&self) -> Option<Attempt> {
+        self.here().attempt.get().filter(|attempt| attempt.deadline < self.time.get())
     }
 
     /// A point where another CPU may go on.
@@ -265,14 +302,13 @@ impl World {
         self.idle_steps.set(self.idle_steps.get() + 1);
         let stuck = STUCK.max(STUCK_PER_CPU * self.cpus.len());
         assert!(self.idle_steps.get() < stuck, "no acquisition in {stuck} accesses: {LIVELOCK}");
-        let cpu = self.here();
-        if let Some((deadline, late)) = cpu.attempt.get().filter(|(end, _)| *end < self.time.get())
-        {
-            cpu.attempt.set(Some((deadline, late + 1)));
+        if let Some(attempt) = self.late_attempt() {
+            let steps = attempt.steps + 1;
             assert!(
-                late < LATE_PER_CPU * self.cpus.len(),
-                "{TOO_LATE}: {late} steps after its deadline"
+                steps < LATE_PER_CPU * self.cpus.len(),
+                "{TOO_LATE}: {steps} steps after its deadline"
             );
+            self.here().attempt.set(Some(Attempt { steps, ..attempt }));
         }
     }
 
