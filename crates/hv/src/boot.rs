@@ -3,9 +3,10 @@
 use crate::clock::Clock;
 use crate::core::{Core, Domain, Pcpu, Vcpu};
 use crate::doorbell::Doorbell;
-use crate::image::{Image, Program, Sizes};
+use crate::image::{Image, Sizes};
 use crate::job::Job;
 use crate::pcpu::{Machine, allowed_cpus};
+use crate::program::Program;
 use crate::tracing::Tracing;
 use crate::vcpu::{KvmVcpu, machine};
 use crate::{Hv, kvm_run, rate, world};

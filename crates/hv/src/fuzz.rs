@@ -4,13 +4,35 @@
 //! the scheduler's state is valid and no other domain has suffered.
 
 use crate::core::Core;
-use crate::image::Program;
+use crate::image::{Image, Sizes};
+use crate::program::Program;
 use crate::{Hv, alone, boot};
 use overspin_guest_abi::{event, port};
 use overspin_host::Interest;
 use overspin_scenario::{Domain, Picos, Scenario};
 use overspin_workload::Random;
 use std::sync::atomic::Ordering;
+
+/// Reads these bytes as a guest's program, and lays out a guest's memory with it.
+///
+/// # Panics
+/// If a program that was accepted does not fit.
+pub fn image(bytes: &[u8]) {
+    if let Ok(program) = Program::parse(bytes) {
+        Image::new(&program, Sizes::bare(1), b"argument").expect("it has half of the memory");
+    }
+}
+
+/// Makes the calls that these bytes describe, 16 bytes each.
+///
+/// # Panics
+/// As [`Hostile::call_of`].
+pub fn hypercalls(bytes: &[u8]) {
+    let mut hostile = Hostile::of_two_guests(1);
+    for call in bytes.chunks_exact(16) {
+        hostile.call_of(call.try_into().expect("a chunk has this size"));
+    }
+}
 
 /// A hypervisor whose guests are played by random numbers.
 #[derive(Debug)]

@@ -14,9 +14,7 @@
 //! ```
 
 use crate::memory::GuestMemory;
-use object::elf::{EM_X86_64, ET_EXEC, PT_DYNAMIC, PT_INTERP, PT_LOAD};
-use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, Object};
+use crate::program::Program;
 use overspin_guest_abi::{LOWEST, LockStats, MAGIC, SharedInfo, TaskStats, Traced, VcpuPage};
 use std::sync::atomic::Ordering;
 
@@ -35,76 +33,6 @@ const TOUCHED: u64 = 1 << 20;
 const MOST: u64 = 512 * LARGE_PAGE;
 /// Traced moments in the ring of a vCPU.
 const RING: u64 = 1 << 15;
-
-/// A program for a guest.
-#[derive(Clone, Debug)]
-pub(crate) struct Program {
-    entry: u64,
-    /// Where each part goes, and its bytes.
-    parts: Vec<(u64, Vec<u8>)>,
-    /// The first address behind it.
-    end: u64,
-}
-
-impl Program {
-    /// Reads a static ELF program.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let file = ElfFile64::<Endianness>::parse(bytes)
-            .map_err(|error| format!("this is no 64-bit ELF program: {error}"))?;
-        let (header, endian) = (file.elf_header(), file.endian());
-        if header.e_machine(endian) != EM_X86_64 {
-            return Err("it is not for x86-64".into());
-        }
-        if header.e_type(endian) != ET_EXEC {
-            return Err(
-                "it is not linked to fixed addresses: link it with `-static -no-pie`".into()
-            );
-        }
-        let mut program = Self { entry: file.entry(), parts: Vec::new(), end: LOWEST };
-        let headers = header
-            .program_headers(endian, bytes)
-            .map_err(|error| format!("its program headers cannot be read: {error}"))?;
-        for segment in headers {
-            match segment.p_type(endian) {
-                PT_INTERP | PT_DYNAMIC => {
-                    return Err("it wants a dynamic linker: link it with `-static -no-pie`".into());
-                }
-                PT_LOAD => {}
-                _ => continue,
-            }
-            let (at, size) = (segment.p_vaddr(endian), segment.p_memsz(endian));
-            let end = at.checked_add(size).filter(|end| at >= LOWEST && *end <= MOST / 2);
-            let Some(end) = end else {
-                return Err(format!("it wants to be at {at:#x}; it must be between 2 and 512 MiB"));
-            };
-            let data = segment.data(endian, bytes).map_err(|()| "it is cut off".to_string())?;
-            program.parts.push((at, data.to_vec()));
-            program.end = program.end.max(end);
-        }
-        if program
-            .parts
-            .iter()
-            .all(|(at, data)| !(*at..*at + data.len() as u64).contains(&program.entry))
-        {
-            return Err(format!("its entry point {:#x} is outside", program.entry));
-        }
-        Ok(program)
-    }
-}
-
-impl Program {
-    /// A program of these instructions, which do not depend on their address.
-    pub(crate) fn of(code: &[u8]) -> Self {
-        Self {
-            entry: LOWEST,
-            parts: vec![(LOWEST, code.to_vec())],
-            end: LOWEST + code.len() as u64,
-        }
-    }
-}
 
 /// What a domain shares with the host, and how much of it.
 #[derive(Clone, Copy, Debug)]
@@ -156,8 +84,9 @@ impl Image {
     /// # Errors
     /// If there is not so much memory.
     pub(crate) fn new(program: &Program, sizes: Sizes, argument: &[u8]) -> Result<Self, String> {
-        let round = |size: u64| size.next_multiple_of(PAGE);
-        let of = |count: u64, size: usize| round(count * size as u64);
+        // Of a domain that is too large, a size is as large as numbers are, and refused below.
+        let round = |size: u64| size.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+        let of = |count: u64, size: usize| round(count.saturating_mul(size as u64));
         let vcpus = u64::from(sizes.vcpus);
         let heap_len = HEAP + u64::from(sizes.live) * TASK;
         let parts = [
@@ -174,13 +103,13 @@ impl Image {
         let mut at = round(program.end);
         let starts = parts.map(|size| {
             let start = at;
-            at += size;
+            at = at.saturating_add(size);
             start
         });
-        let len = at.next_multiple_of(LARGE_PAGE);
-        if len > MOST {
-            return Err(format!("its memory would be {} MiB; the most is 1 GiB", len >> 20));
+        if at > MOST {
+            return Err(format!("its memory would be {} MiB; the most is 1 GiB", at >> 20));
         }
+        let len = at.next_multiple_of(LARGE_PAGE);
         let memory = usize::try_from(len)
             .map_err(std::io::Error::other)
             .and_then(GuestMemory::new)

@@ -41,6 +41,8 @@ mod passes;
 #[cfg(kvm)]
 mod pcpu;
 mod probe;
+#[cfg(kvm)]
+mod program;
 #[cfg(all(test, kvm))]
 mod race;
 #[cfg(kvm)]

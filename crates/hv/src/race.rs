@@ -3,8 +3,9 @@
 
 use crate::boot::kvm;
 use crate::doorbell::Doorbell;
-use crate::image::{Image, Program, Sizes};
+use crate::image::{Image, Sizes};
 use crate::kvm_run::{self, Exit};
+use crate::program::Program;
 use crate::vcpu::{KvmVcpu, machine};
 use overspin_guest_abi::burn;
 use overspin_workload::Random;

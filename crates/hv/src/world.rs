@@ -42,7 +42,7 @@ impl Hv {
     /// Why it cannot be a guest.
     #[cfg(kvm)]
     pub fn with_guest(self, program: Vec<u8>) -> Result<Self, String> {
-        crate::image::Program::parse(&program)?;
+        crate::program::Program::parse(&program)?;
         Ok(Self { image: program.into(), ..self })
     }
 

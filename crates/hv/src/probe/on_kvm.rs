@@ -2,8 +2,9 @@
 
 use super::Round;
 use crate::clock::Clock;
-use crate::image::{Image, Program, Sizes};
+use crate::image::{Image, Sizes};
 use crate::kvm_run::{self, Exit};
+use crate::program::Program;
 use crate::run::run_made;
 use crate::vcpu::{KvmVcpu, machine};
 use crate::{Hv, alone, boot};
