@@ -5,10 +5,12 @@
 //! (nice values, as weights), `cpus`, and the duration. Features without a counterpart here are listed and
 //! left out: see [`NOT_TAKEN`]. Everything else is an error with its place.
 
+use crate::perf_sched::printable;
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use overspin_located::LocatedError;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Events and keys of rt-app that have no counterpart in a scenario.
@@ -62,6 +64,10 @@ const DURATION: &str = "10s";
 /// Weight of nice 0, and the factor between neighbouring nice values (Linux).
 const WEIGHT: f64 = 256.0;
 const PER_NICE: f64 = 1.25;
+/// Longest scenario that is written, in bytes: a few lines can ask for many copies of a long task.
+const MOST_BYTES: usize = 64 << 20;
+/// Bytes of a task in the scenario beside its phases and its name, roughly.
+const BYTES_OF_TASK: usize = 200;
 
 /// The result of an import.
 #[derive(Clone, Debug)]
@@ -77,7 +83,14 @@ pub struct Imported {
 /// # Errors
 /// If it is not JSON, or has keys or values that rt-app does not have.
 pub fn import(path: &str, text: &str) -> Result<Imported, LocatedError> {
-    let mut import = Import { path, text, dropped: Vec::new(), highest_cpu: 0 };
+    let mut import = Import {
+        path,
+        text,
+        dropped: Vec::new(),
+        highest_cpu: 0,
+        room: MOST_BYTES,
+        names: BTreeSet::new(),
+    };
     let parsed = parse_to_ast(text, &CollectOptions::default(), &ParseOptions::default());
     let value = match parsed {
         Ok(parsed) => parsed.value,
@@ -129,6 +142,10 @@ struct Import<'a> {
     text: &'a str,
     dropped: Vec<String>,
     highest_cpu: u32,
+    /// Bytes that the scenario may still get.
+    room: usize,
+    /// Names of its domains.
+    names: BTreeSet<String>,
 }
 
 impl Import<'_> {
@@ -168,7 +185,8 @@ impl Import<'_> {
         let name = p.name.as_str();
         let range = p.name.range();
         if NOT_TAKEN.contains(&base(name)) || NOT_TAKEN.contains(&name) {
-            let place = self.error(&range, format!("`{name}`"), "");
+            // It becomes a line of comment in the scenario.
+            let place = self.error(&range, format!("`{}`", printable(name)), "");
             self.dropped.push(place.to_string());
             return Ok(());
         }
@@ -236,10 +254,25 @@ impl Import<'_> {
                 "nice values are -20 to 19; scenarios have weights, not real-time priorities";
             return Err(self.error(&object.range, message, help));
         }
+        let phases: String = phases.iter().map(|p| format!("    \"{p}\",\n")).collect();
+        let one = phases.len() + name.len() + BYTES_OF_TASK;
+        let all = one.saturating_mul(instances as usize);
+        let Some(room) = self.room.checked_sub(all) else {
+            let message = format!("the instances of task `{name}` make the scenario too long");
+            let help = "the most are 64 MiB: give it fewer instances, or fewer phases";
+            return Err(self.error(&object.range, message, help));
+        };
+        self.room = room;
         let weight = weight(nice as i32);
         let mut out = String::new();
         for i in 0..instances {
             let name = if instances == 1 { name.to_owned() } else { format!("{name}-{i}") };
+            if !self.names.insert(name.clone()) {
+                let message = format!("two tasks are called `{name}`");
+                let help =
+                    "give each task its own name; instances are called NAME-0, NAME-1 and so on";
+                return Err(self.error(&object.range, message, help));
+            }
             let name = toml::Value::String(name);
             // Writing to a String cannot fail, here and below.
             let _ = write!(out, "\n[[domain]]\nname = {name}\nvcpus = 1\nlock = \"ticket\"\n");
@@ -256,8 +289,7 @@ impl Import<'_> {
             if let Some(delay) = delay.filter(|d| *d > 0) {
                 let _ = writeln!(out, "start = \"{delay}us\"");
             }
-            let quoted: Vec<String> = phases.iter().map(|p| format!("    \"{p}\",\n")).collect();
-            let _ = writeln!(out, "phases = [\n{}]", quoted.concat());
+            let _ = writeln!(out, "phases = [\n{phases}]");
         }
         Ok(out)
     }
@@ -420,11 +452,35 @@ mod tests {
             ("\"runtime\": 50000", "\"lock\": \"m\"", 11, "does nothing"),
             ("\"duration\": 3", "\"duration\": \"x\"", 13, "`duration` is not"),
             ("\"tasks\"", "\"task\"", 3, "`task` is not a key"),
+            ("\"batch\"", "\"video-1\"", 11, "two tasks are called `video-1`"),
             ("{\n    /*", "[\n    /*", 1, ""),
         ] {
             let e = import("t.json", &GOOD.replacen(from, to, 1)).expect_err(to);
             assert!(e.message.contains(message), "{to}: {e}");
             assert!(e.line == line || from.starts_with('{'), "{to}: {e}");
         }
+    }
+
+    #[test]
+    fn a_strange_name_stays_in_its_comment() {
+        // A name of rt-app's with a suffix, in which JSON may have a new line.
+        let text = GOOD.replace("\"lock\"", "\"lock-\\nlimit = 1\\nx\"");
+        let imported = import("t.json", &text).unwrap();
+        assert!(imported.scenario.contains("`lock-?limit = 1?x`"), "{}", imported.scenario);
+        scenario_file::parse("i.toml", "i", &imported.scenario, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_short_file_cannot_ask_for_a_scenario_without_end() {
+        let run = "\"run\": 2000";
+        let many: String = (0..2000).map(|i| format!("\"run{i}\": 1, ")).collect();
+        let text = GOOD
+            .replace("\"instance\": 2", "\"instance\": 10000")
+            .replace(run, &format!("{many}{run}"));
+        let e = import("t.json", &text).unwrap_err();
+        assert!(
+            e.message.contains("instances of task `video`") && e.help.contains("64 MiB"),
+            "{e}"
+        );
     }
 }

@@ -92,7 +92,12 @@ pub fn read(path: &str, text: &str) -> Result<Latencies, LocatedError> {
         let count = all.buckets.entry((from, to)).or_default();
         *count = count.checked_add(n).ok_or_else(|| error("there are too many".into()))?;
     }
-    if all.buckets.values().all(|n| *n == 0) {
+    let count = all.buckets.values().try_fold(0_u64, |sum, n| sum.checked_add(*n));
+    if count.is_none() {
+        let message = "there are more latencies than a counter can have";
+        return Err(LocatedError::at(path, text, 0..0, "", message, help));
+    }
+    if count == Some(0) {
         let message = "there is no latency in this text";
         return Err(LocatedError::at(path, text, 0..0, "", message, help));
     }
@@ -313,6 +318,8 @@ mod tests {
             (" usecs : count    distribution\n 0 -> 1 : 0 | |\n", 1, "no latency"),
             (" usecs : count    distribution\n 8 -> 5 : 3 |*|\n", 2, "no line of a histogram"),
             ("@usecs:\n[1, 99999999999T) 3 |@|\n", 2, "no line of a histogram"),
+            ("@usecs:\n[1] 18446744073709551615 |@|\n[2] 1 |@|\n", 1, "more latencies than"),
+            ("@usecs:\n[1] 18446744073709551615 |@|\n[1] 1 |@|\n", 3, "too many"),
         ] {
             let e = read("r.txt", text).unwrap_err();
             assert_eq!(e.line, line, "{e}");

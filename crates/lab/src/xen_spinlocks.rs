@@ -4,6 +4,7 @@
 use overspin_report::{Block, Grid};
 use overspin_xl::{Guest, Job, Pool, Sample};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Option of Linux that leaves spinlocks as they are on bare metal.
 const WITHOUT: &str = "nopvspin";
@@ -109,7 +110,7 @@ impl Comparison {
     #[must_use]
     pub fn measured(&self, job: usize, guests: Vec<Vec<Sample>>) -> Option<GuestSpinlocks> {
         let (work, scheduler, paravirtual) = self.points().nth(job)?;
-        let total = |of| guests.iter().map(|guest| gained(guest, of)).sum::<u64>() as f64;
+        let total = |of| guests.iter().map(|guest| gained(guest, of) as f64).sum::<f64>();
         let reports = || guests.iter().flatten().map(|sample| sample.at);
         let first_to_last = reports().max()?.saturating_sub(reports().min()?).max(1);
         Some(GuestSpinlocks {
@@ -126,13 +127,14 @@ impl Comparison {
 
 /// How much of a total all vCPUs of a guest gain, each from its first report to its last.
 fn gained(samples: &[Sample], of: fn(&Sample) -> u64) -> u64 {
-    let vcpus = samples.iter().map(|s| s.vcpu + 1).max().unwrap_or(0);
-    let one = |vcpu| {
-        let mut own = samples.iter().filter(|s| s.vcpu == vcpu);
-        let first = own.next()?;
-        Some(of(own.next_back()?).saturating_sub(of(first)))
-    };
-    (0..vcpus).filter_map(one).sum()
+    // What a guest says is any number.
+    let mut vcpus: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for sample in samples {
+        let total = of(sample);
+        vcpus.entry(sample.vcpu).or_insert((total, total)).1 = total;
+    }
+    let gains = vcpus.into_values().map(|(first, last)| last.saturating_sub(first));
+    gains.fold(0, u64::saturating_add)
 }
 
 /// A table with a row for each work and scheduler.
@@ -225,5 +227,11 @@ mod tests {
         assert!((measured.cpus - 0.5).abs() < 1e-9, "{}", measured.cpus);
         assert!(!measured.paravirtual);
         assert_eq!(comparison().measured(8, Vec::new()), None);
+        // Whatever a guest says is summed up at once.
+        let all = [0, u64::MAX].map(|n| sample(u32::MAX, n / 1_000_000_000, n, n)).to_vec();
+        let others = [0, u64::MAX].map(|n| sample(7, 0, n, n)).to_vec();
+        let guest = [all, others].concat();
+        let measured = comparison().measured(0, vec![guest.clone(), guest]).unwrap();
+        assert!(measured.per_second > 1e18 && measured.per_second.is_finite());
     }
 }

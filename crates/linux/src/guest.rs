@@ -19,6 +19,8 @@ use crate::{LinuxError, guard_of};
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for an emulated kernel to boot, on a busy host and with a lock that waits for its turn.
 const BOOT: Duration = Duration::from_secs(120);
+/// Longest answer of a guest in bytes. A guest may send what never ends.
+const LONGEST: u64 = 256 << 20;
 
 /// See the [module](self). It ends when this is dropped.
 #[derive(Debug)]
@@ -145,6 +147,10 @@ impl Guest {
                 .said(&format!("the guest sends no bytes, and says {said:?}"))
                 .into());
         };
+        if length > LONGEST {
+            let said = format!("the guest wants to send {length} bytes, and the most is {LONGEST}");
+            return Err(self.running.said(&said).into());
+        }
         let begun = Instant::now();
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < length {
@@ -179,7 +185,12 @@ impl Guest {
             if begun.elapsed() > limit {
                 return Err(NoAnswer::TooLong);
             }
-            match self.from.read_until(b'\n', &mut bytes) {
+            let left = LONGEST.saturating_sub(bytes.len() as u64);
+            if left == 0 {
+                let said = format!("the guest says more than {LONGEST} bytes without an end");
+                return Err(self.running.said(&said).into());
+            }
+            match self.from.by_ref().take(left).read_until(b'\n', &mut bytes) {
                 Ok(0) => return Err(self.running.said("the guest has ended").into()),
                 Ok(_) if bytes.ends_with(b"\n") => {
                     let said = serde_json::from_slice(&bytes).map_err(|e| {

@@ -5,6 +5,9 @@ use super::tree::{At, Document, Entry, Node, Source, Table, Value, convert};
 use overspin_located::LocatedError;
 use toml::de::DeValue;
 
+/// Most keys of a path: no key of a scenario is so deep, and the stack is limited.
+const DEEPEST: usize = 16;
+
 /// Applies one override. Reading the document later checks whether the key exists and the value fits; errors
 /// then point into `argument`.
 pub(crate) fn apply(document: &mut Document, argument: &str) -> Result<(), LocatedError> {
@@ -31,6 +34,10 @@ pub(crate) fn apply(document: &mut Document, argument: &str) -> Result<(), Locat
                 "a key in the path is empty",
                 usage,
             ));
+        }
+        if segments.len() == DEEPEST {
+            let message = format!("the path has more than {DEEPEST} keys, and no key is so deep");
+            return Err(document.error(&At { source, span }, "", message, usage));
         }
         segments.push((name, At { source, span }));
     }

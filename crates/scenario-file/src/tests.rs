@@ -5,7 +5,6 @@ use overspin_scenario::{
 };
 use overspin_testing::{expect_file, expect_section};
 use overspin_workload::Kernbench;
-use proptest::prelude::*;
 
 const GOOD: &str = r#"
 name = "good"
@@ -505,25 +504,32 @@ fn published_schema_and_tables_are_current() {
     expect_section("docs/scenario.md", "<!-- keys: begin -->\n", "<!-- keys: end -->", &tables);
 }
 
-proptest! {
-    /// Damaged files give errors with a place that exists; they never panic.
-    #[test]
-    fn damage_is_reported(at in 0..GOOD.len(), byte in 0u8..128, cut in proptest::bool::ANY) {
-        let mut bytes = GOOD.as_bytes().to_vec();
-        bytes[at] = byte;
-        if cut { bytes.truncate(at); }
-        let text = String::from_utf8(bytes).unwrap();
-        if let Err(e) = parse("x.toml", "x", &text, &[]) {
-            prop_assert!(e.line >= 1 && e.line <= text.lines().count() + 1);
-            prop_assert!(text.get(e.span.clone()).is_some());
-            prop_assert!(!e.message.is_empty() && !e.help.is_empty());
-        }
-    }
+/// What reads the path of an override calls itself for each key.
+#[test]
+fn a_path_is_short() {
+    let deep = "a.".repeat(100_000) + "a=1";
+    let e = good(&[&deep]).unwrap_err();
+    assert!(e.message.contains("more than 16 keys") && !e.help.is_empty(), "{}", e.message);
+    let vary = format!(
+        "{GOOD}[[vary]]\nname = \"a\"\nset = \"{}a\"\nto = [\"1\"]\n",
+        "a.".repeat(100_000)
+    );
+    let e = super::load_text(&Names::default(), Path::new("x.toml"), &vary, &[], &[]).unwrap_err();
+    assert!(e.message.contains("more than 16 keys"), "{}", e.message);
+}
 
-    #[test]
-    fn any_override_is_survived(set in "\\PC{0,60}") {
-        let _ = parse("x.toml", "x", GOOD, &[set]);
-    }
+/// A file of 12 KB would become scenarios of a gigabyte.
+#[test]
+fn many_points_of_a_long_scenario_are_refused() {
+    let long = format!("description = \"{}\"\n{GOOD}", "x".repeat(12_000))
+        .replace("name = \"good\"", "name = \"good\"");
+    let axis = |name: &str, key: &str| {
+        let values: Vec<String> = (1..=300).map(|n| format!("\"{n}\"")).collect();
+        format!("[[vary]]\nname = \"{name}\"\nset = \"{key}\"\nto = [{}]\n", values.join(", "))
+    };
+    let text = long + &axis("a", "domain.guest.vcpus") + &axis("b", "domain.other.vcpus");
+    let e = super::load_text(&Names::default(), Path::new("x.toml"), &text, &[], &[]).unwrap_err();
+    assert!(e.message.contains("90000 combinations") && e.help.contains("less"), "{}", e.message);
 }
 
 #[test]

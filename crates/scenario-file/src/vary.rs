@@ -11,6 +11,7 @@ use overspin_located::LocatedError;
 use overspin_names::Names;
 use overspin_scenario::Scenario;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// One axis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +51,8 @@ pub struct Sweep {
 
 /// Most runs of a sweep: a larger one might never end, and nobody could read it.
 pub const MOST_RUNS: usize = 100_000;
+/// Most bytes of the scenarios of all points together, as long as their file each.
+const MOST_BYTES: usize = 1 << 30;
 
 /// An axis, with the arguments that make each of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +73,11 @@ pub(super) fn sweep(
     let points = dimensions.iter().map(|d| d.axis.values.len()).product();
     if dimensions.is_empty() && seeds.is_empty() {
         return Ok(None);
+    }
+    let size = document.sources[0].text.len().saturating_mul(points);
+    if size > MOST_BYTES {
+        let message = format!("{points} combinations of a scenario this long need too much memory");
+        return Err(document.error(&document.root.at, "vary", message, "vary less at once"));
     }
     let base = without_axes(document);
     let points = (0..points)
@@ -128,13 +136,13 @@ pub(super) fn dimensions(
 
 /// The seeds that a `[[vary]]` names.
 fn numbers(reader: &Reader<'_>) -> Result<Vec<u64>, LocatedError> {
-    let mut seeds = Vec::new();
+    let (mut seeds, mut known) = (Vec::new(), BTreeSet::new());
     for value in reader.some::<Vec<String>>("to")? {
         let Ok(seed) = value.trim().parse() else {
             let message = format!("`{value}` is not a seed");
             return Err(reader.error("to", message, "seeds are whole numbers from 0"));
         };
-        if seeds.contains(&seed) {
+        if !known.insert(seed) {
             let message = format!("seed {seed} is listed twice");
             return Err(reader.error("to", message, "the same seed gives the same run"));
         }

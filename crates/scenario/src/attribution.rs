@@ -155,7 +155,7 @@ impl From<[Picos; Cause::ALL.len()]> for WaitCauses {
 impl AddAssign for WaitCauses {
     #[inline]
     fn add_assign(&mut self, other: Self) {
-        *self = Cause::ALL.map(|c| self.of(c) + other.of(c)).into();
+        *self = Cause::ALL.map(|c| self.of(c).saturating_add(other.of(c))).into();
     }
 }
 

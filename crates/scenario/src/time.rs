@@ -234,10 +234,11 @@ impl Rem for Picos {
     }
 }
 
+/// A sum that does not fit is the longest time: the times of a record may be any.
 impl Sum for Picos {
     #[inline]
     fn sum<I: Iterator<Item = Self>>(times: I) -> Self {
-        Self(times.map(|time| time.0).sum())
+        times.fold(Self::ZERO, Self::saturating_add)
     }
 }
 
@@ -264,6 +265,7 @@ mod tests {
         assert_eq!((7 * MS / (2 * MS), 7 * MS % (2 * MS)), (3, MS));
         assert_eq!((7 * MS / 2, SEC.checked_div(0)), (3_500 * US, None));
         assert_eq!([MS, US].iter().sum::<Picos>(), MS + US);
+        assert_eq!([MS, Picos::MAX].iter().sum::<Picos>(), Picos::MAX);
     }
 
     #[test]

@@ -5,10 +5,13 @@
 use crate::{Line, Start, Xl, XlError};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Child;
 use std::sync::mpsc::Sender;
 use std::thread;
+
+/// Bytes of a line that are kept. Of a guest that never ends its line, each part of so many counts as a line.
+const LONGEST: u64 = 64 << 10;
 
 /// What a console said.
 #[derive(Debug)]
@@ -42,8 +45,9 @@ impl Console {
         let child = xl.start(&["console", name], end)?;
         // The thread ends with the console. Nobody hears it after the run, which is no error.
         thread::spawn(move || {
-            let mut last = String::new();
-            for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            let (mut last, mut line) = (String::new(), Vec::new());
+            let mut from = BufReader::new(output);
+            while from.by_ref().take(LONGEST).read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
                 let text = String::from_utf8_lossy(&line);
                 match Line::of_text(&text) {
                     Some(line) => _ = to.send((number, Heard::Line(line))),
@@ -53,6 +57,7 @@ impl Console {
                         let _ = to.send((number, Heard::Other(last.clone())));
                     }
                 }
+                line.clear();
             }
             let _ = to.send((number, Heard::Closed(last)));
         });

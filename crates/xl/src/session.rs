@@ -175,7 +175,8 @@ impl Guests<'_> {
         for (now, seen) in times {
             begin.at = begin.at.max(now.saturating_add(nanos(seen.elapsed())));
         }
-        begin.at += nanos(LEAD + LEAD_EACH * u32::try_from(job.guests.len()).unwrap_or(u32::MAX));
+        let lead = LEAD + LEAD_EACH * u32::try_from(job.guests.len()).unwrap_or(u32::MAX);
+        begin.at = begin.at.saturating_add(nanos(lead));
         for (console, guest) in self.consoles.iter_mut().zip(&job.guests) {
             console.tell(begin).map_err(|cause| XlError::Guest {
                 guest: guest.name.clone(),
@@ -266,6 +267,16 @@ impl Hearing<'_> {
             match self.heard.recv_timeout(LOOK) {
                 Ok((number, Heard::Line(Line::Error { message }))) => {
                     return Err(failed(number, message));
+                }
+                Ok((number, Heard::Line(Line::Sample(Sample { vcpu, .. }))))
+                    if vcpu >= self.job.guests[number].vcpus =>
+                {
+                    let vcpus = self.job.guests[number].vcpus;
+                    let said = format!(
+                        "it reports of vCPU {vcpu}, and has vCPUs 0 to {}",
+                        vcpus.max(1) - 1
+                    );
+                    return Err(failed(number, said));
                 }
                 Ok((number, Heard::Line(heard))) => done[number] |= line(number, heard),
                 Ok((number, Heard::Closed(last))) if !done[number] => {

@@ -128,10 +128,29 @@ impl Account {
 /// Durations in buckets, in ascending order. A bucket is its least duration, how many there are, and their sum. Its width
 /// is not stated: the first recordings have four buckets for each power of two, later ones 128.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "Vec<(u64, u64, u64)>")]
 pub struct Histogram {
     /// The buckets that are not empty.
-    pub buckets: Vec<(u64, u64, u64)>,
+    buckets: Vec<(u64, u64, u64)>,
+}
+
+/// More durations than any recording has, and few enough to count in percent.
+const MOST_DURATIONS: u64 = 1 << 56;
+
+impl TryFrom<Vec<(u64, u64, u64)>> for Histogram {
+    type Error = &'static str;
+
+    fn try_from(buckets: Vec<(u64, u64, u64)>) -> Result<Self, Self::Error> {
+        let all = |of: fn(&(u64, u64, u64)) -> u64| {
+            buckets.iter().try_fold(0_u64, |sum, bucket| sum.checked_add(of(bucket)))
+        };
+        let fits = all(|b| b.1).is_some_and(|n| n <= MOST_DURATIONS) && all(|b| b.2).is_some();
+        if fits {
+            Ok(Self { buckets })
+        } else {
+            Err("a histogram whose durations are too many or too long")
+        }
+    }
 }
 
 impl Recording {

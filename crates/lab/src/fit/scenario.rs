@@ -222,7 +222,7 @@ fn doubts(recording: &Recording, mutex: &Mutex, locks: u32) -> Vec<String> {
         ));
     }
     let asked = mutex.acquisitions.saturating_sub(mutex.threads.into());
-    if mutex.outside.count() * 10 < asked * 9 {
+    if mutex.outside.count() * 10 < asked.saturating_mul(9) {
         doubts.push(format!(
             "only {} of {asked} times outside are known: the threads take many mutexes in turn",
             mutex.outside.count()

@@ -23,7 +23,8 @@ const GOOD: &str = r#"{
 
 #[test]
 fn percentiles_and_usual_times() {
-    let h = Histogram { buckets: vec![(3, 50, 150), (4096, 49, 49 * 4500), (1 << 30, 1, 1 << 30)] };
+    let h = vec![(3, 50, 150), (4096, 49, 49 * 4500), (1 << 30, 1, 1 << 30)];
+    let h = Histogram::try_from(h).unwrap();
     // A mean of 4500 ns is in a bucket of 32 ns, whatever the width of the recording's bucket.
     let all = [2, 10, 100, 1000].map(|one_in| h.of_all_but(one_in));
     assert_eq!(all, [3, 4511, 4511, (1 << 30) + (1 << 23) - 1]);
@@ -243,6 +244,8 @@ fn a_file_without_a_recording_says_why() {
         )
     };
     let cut = &GOOD[..GOOD.len() / 2];
+    let [many, long] = ["[8, 18446744073709551615, 9]", "[8, 1, 18446744073709551615], [9, 1, 9]"]
+        .map(|buckets| GOOD.replace("[8, 1, 9]", buckets));
     // No process has the last number.
     let gone = 4_194_304;
     for (text, message) in [
@@ -252,6 +255,8 @@ fn a_file_without_a_recording_says_why() {
         (note("begins", gone, ""), "before the library was loaded"),
         (note("begins", gone, ", \"obstacle\": \"is set-user-ID\""), "it is set-user-ID"),
         (cut.to_owned(), "the recording is cut off"),
+        (many, "durations are too many or too long"),
+        (long, "durations are too many or too long"),
         (
             GOOD[..GOOD.find("\"mutexes\"").unwrap()].to_owned() + "\"mutexes\": [] }",
             "`./p` locked no mutex",

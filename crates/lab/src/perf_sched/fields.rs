@@ -13,6 +13,9 @@ use super::line::{EventKind, Left, Who};
 
 /// The longest name of a task in bytes (`TASK_COMM_LEN` without its NUL).
 pub(super) const LONGEST_NAME: usize = 15;
+/// Where a task at the begin of a text ends at the latest, in bytes: its name, of which a byte may have become three, and its
+/// numbers. What comes later is no task, and a long line would take long to search for one.
+pub(super) const FARTHEST: usize = 256;
 
 /// The meaning of an event; `None` if its fields make no sense.
 pub(super) fn meaning<'a>(name: &'a str, fields: &'a str) -> Option<EventKind<'a>> {
@@ -61,7 +64,7 @@ fn switch(fields: &str) -> Option<EventKind<'_>> {
         return Some(EventKind::Switch { prev, left: left(state)?, next });
     }
     // The arrow may be part of a name.
-    let all = fields.match_indices(" ==> ");
+    let all = fields.match_indices(" ==> ").take_while(|(i, _)| *i < FARTHEST);
     all.map(|(i, arrow)| (&fields[..i], &fields[i + arrow.len()..])).find_map(|(prev, next)| {
         let (prev, state) = prev.rsplit_once(' ')?;
         let (prev, "") = short(prev)? else { return None };
@@ -89,7 +92,8 @@ fn named<'a>(text: &'a str, prefix: &str) -> Option<(Who<'a>, &'a str)> {
 
 /// `a:1 [120]`, and what follows.
 fn short(text: &str) -> Option<(Who<'_>, &str)> {
-    let all = text.match_indices(" [").filter_map(|(i, open)| {
+    let all = text.match_indices(" [").take_while(|(i, _)| *i < FARTHEST);
+    let all = all.filter_map(|(i, open)| {
         let (comm, pid) = text[..i].rsplit_once(':')?;
         let (prio, rest) = text[i + open.len()..].split_once(']')?;
         let comm = comm.trim();

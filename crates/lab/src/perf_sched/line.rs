@@ -13,7 +13,7 @@
 //! Sources: `perf_sample__fprintf_start`, `process_event` and `sample__fprintf_callchain` of perf 4.12 to 6.12 (the
 //! fields of a line, in their order), `tep_print_event` of libtraceevent, `trace_print_context` of the kernel.
 
-use super::fields::{self, LONGEST_NAME, likeliest};
+use super::fields::{self, FARTHEST, LONGEST_NAME, likeliest};
 
 /// A line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +213,7 @@ fn head(line: &str) -> Option<Head<'_>> {
 
 /// `COMM-PID CPU+FLAGS SECONDS:`, of `trace-cmd report -l`.
 fn latency_head(line: &str) -> Option<Head<'_>> {
-    line.match_indices(": ").find_map(|(end, _)| {
+    line.match_indices(": ").take_while(|(end, _)| *end < FARTHEST).find_map(|(end, _)| {
         let start = line[..end].rfind(' ')? + 1;
         let at = nanoseconds(&line[start..end])?;
         let before = line[..start].trim_end();
@@ -228,7 +228,7 @@ fn latency_head(line: &str) -> Option<Head<'_>> {
 
 /// Where there is a number in brackets, and what follows it.
 fn brackets(line: &str) -> impl Iterator<Item = (usize, &str)> {
-    line.match_indices('[').filter_map(|(open, _)| {
+    line.match_indices('[').take_while(|(open, _)| *open < FARTHEST).filter_map(|(open, _)| {
         let (inside, after) = line[open + 1..].split_once(']')?;
         // `[-01]`: an event that perf made itself.
         is_digits(inside.trim_start_matches('-')).then_some((open, after))
@@ -510,6 +510,25 @@ mod tests {
         assert_eq!(gone.current, None);
         let unknown = event("  <...>-77 [001] d..2. 28.5: sched_waking: comm=a pid=1 prio=120");
         assert_eq!(unknown.current, Some(Who { comm: "", pid: 77, prio: None }));
+    }
+
+    /// To look for a task at each place of such a line would take minutes.
+    #[test]
+    fn a_long_line_is_read_as_soon_as_a_short_one() {
+        for part in
+            ["[120]", "[1] 1.5: ", " ==> ", " a:1 [2]", ": ", " a-1 0d 1.5: ", " pid=", "(", "::"]
+        {
+            let long = part.repeat(100_000);
+            for line in [
+                long.clone(),
+                format!(" a{long} 1 [001] 1.5: sched:sched_switch: {SWITCH}"),
+                format!(" a 1 [001] 1.5: sched:sched_switch: {long}"),
+                format!(" a 1 [001] 1.5: sched:sched_waking: comm=a{long}"),
+                format!("\t    7f12ab004140 {long}"),
+            ] {
+                let _ = read(&line, true);
+            }
+        }
     }
 
     #[test]

@@ -158,7 +158,7 @@ fn other_output(line: &str) -> Option<Unreadable> {
 }
 
 /// A name without characters that act on a terminal or that a comment of TOML must not have.
-fn printable(name: &str) -> String {
+pub(crate) fn printable(name: &str) -> String {
     name.replace(char::is_control, "?")
 }
 

@@ -373,119 +373,12 @@ fn delays_are_those_of_perf_sched_latency() {
     );
 }
 
-mod fuzz {
+mod names {
     use super::*;
     use proptest::prelude::*;
-    use proptest::sample::Index;
-
-    const HISTOGRAMS: [&str; 3] = [
-        include_str!("../../../../examples/runqlat.txt"),
-        include_str!("recordings/runqlat-bpftrace.txt"),
-        include_str!("recordings/runqlat-bpftrace-lhist.txt"),
-    ];
-
-    /// Changes of a text: bytes that replace others, and lines that go, come twice or come elsewhere.
-    #[derive(Clone, Debug)]
-    enum Change {
-        Byte(Index, u8),
-        Cut(Index, u8),
-        Insert(Index, String),
-        Swap(Index, Index),
-    }
-
-    fn change() -> impl Strategy<Value = Change> {
-        let special = "[\\[\\](),:=>\\-0-9. \\n\\t#/é]{1,6}";
-        prop_oneof![
-            (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Change::Byte(at, byte)),
-            (any::<Index>(), 1..40_u8).prop_map(|(at, n)| Change::Cut(at, n)),
-            (any::<Index>(), special).prop_map(|(at, text)| Change::Insert(at, text)),
-            (any::<Index>(), any::<Index>()).prop_map(|(a, b)| Change::Swap(a, b)),
-        ]
-    }
-
-    fn changed(text: &str, changes: &[Change]) -> Vec<u8> {
-        let mut bytes = text.as_bytes().to_vec();
-        for change in changes {
-            if bytes.is_empty() {
-                break;
-            }
-            match change {
-                Change::Byte(at, byte) => {
-                    let at = at.index(bytes.len());
-                    bytes[at] = *byte;
-                }
-                Change::Cut(at, n) => {
-                    let at = at.index(bytes.len());
-                    let end = (at + usize::from(*n)).min(bytes.len());
-                    bytes.drain(at..end);
-                }
-                Change::Insert(at, text) => {
-                    let at = at.index(bytes.len());
-                    bytes.splice(at..at, text.bytes());
-                }
-                Change::Swap(a, b) => {
-                    let mut lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').collect();
-                    let (a, b) = (a.index(lines.len()), b.index(lines.len()));
-                    lines.swap(a, b);
-                    bytes = lines.join(&b'\n');
-                }
-            }
-        }
-        bytes
-    }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
-
-        /// A damaged recording is read, or the error names the file and a line of it.
-        #[test]
-        fn damaged_recordings_are_read_or_refused(
-            which in 0..=RECORDINGS.len(),
-            changes in prop::collection::vec(change(), 1..6),
-        ) {
-            let bytes = changed(RECORDINGS.get(which).map_or(LOCKS, |(_, text)| text), &changes);
-            let all = text("r.txt", &bytes, Remedies::PERF_SCHED).and_then(|text| {
-                let lines = text.lines().count().max(1);
-                match import("r.txt", &text, Part::default(), &ALL) {
-                    Err(e) => {
-                        assert!((1..=lines).contains(&e.line), "{e}");
-                        Err(e)
-                    }
-                    read => read,
-                }
-            });
-            match all {
-                Ok(all) => {
-                    let s = scenario_file::parse("s.toml", "s", &all.imported.scenario, &[]);
-                    prop_assert!(s.is_ok(), "{}\n{}", s.unwrap_err(), all.imported.scenario);
-                }
-                Err(e) => {
-                    prop_assert_eq!(&*e.path, "r.txt");
-                    prop_assert!(!e.message.is_empty() && !e.help.is_empty());
-                }
-            }
-        }
-
-        /// So is a damaged histogram of run-queue latencies.
-        #[test]
-        fn damaged_histograms_are_read_or_refused(
-            which in 0..HISTOGRAMS.len(),
-            changes in prop::collection::vec(change(), 1..6),
-        ) {
-            let bytes = changed(HISTOGRAMS[which], &changes);
-            let text = String::from_utf8_lossy(&bytes);
-            match crate::runqlat::read("r.txt", &text) {
-                Ok(latencies) => {
-                    let buckets = [1, 500, 1000].map(|rank| latencies.of(rank));
-                    prop_assert!(buckets.iter().all(|b| b.is_some_and(|(from, to)| from < to)), "{buckets:?}");
-                    prop_assert!(!overspin_report::text(&crate::runqlat::report(&latencies, None)).is_empty());
-                }
-                Err(e) => {
-                    prop_assert!((1..=text.lines().count().max(1)).contains(&e.line), "{}", e);
-                    prop_assert!(!e.message.is_empty() && !e.help.is_empty());
-                }
-            }
-        }
 
         /// Any name that a task can have comes out of each form as it was.
         #[test]

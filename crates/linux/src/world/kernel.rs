@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use overspin_histogram::Histogram;
+use overspin_histogram::{Histogram, bucket};
 use overspin_scenario::{Domain, DomainOutcome, LockOutcome, Picos, Scenario, TaskOutcome};
 use overspin_workload::{Loads, LockLoop, Mode};
 
@@ -161,12 +161,16 @@ impl KernelReport {
                     });
                 }
                 "waits" => {
-                    let pair = |word: &str| {
-                        let (bucket, count) = word.split_once(':')?;
-                        Some((bucket.parse().ok()?, count.parse().ok()?))
-                    };
-                    let pairs = rest.split_whitespace().map(pair).collect::<Option<Vec<_>>>()?;
-                    report.locks.last_mut()?.waits.add(pairs);
+                    let waits = &mut report.locks.last_mut()?.waits;
+                    for word in rest.split_whitespace() {
+                        let (number, count) = word.split_once(':')?;
+                        let (number, count) = (number.parse().ok()?, count.parse().ok()?);
+                        // The histogram grows up to the bucket, and adds all counts up.
+                        if number > bucket(u64::MAX) || waits.count().checked_add(count).is_none() {
+                            return None;
+                        }
+                        waits.add([(number, count)]);
+                    }
                 }
                 "progress" => report.progress = numbers()?,
                 _ => return None,
@@ -207,7 +211,7 @@ impl KernelReport {
             ..TaskOutcome::default()
         };
         let progress = self.progress.iter().scan(0, |sum, items| {
-            *sum += items;
+            *sum = items.saturating_add(*sum);
             Some(*sum)
         });
         DomainOutcome {
@@ -305,7 +309,12 @@ mod tests {
 
     #[test]
     fn what_is_no_report_is_refused() {
-        for text in ["", "clock 1 2", "clock 1 2 x", "lock 1 2 3", "waits 1:1", "what 1"] {
+        let lock = "clock 1 1 1\nlock 1 1 1 1 1 1\n";
+        let texts = ["waits 99999999999999:1", "waits 1:18446744073709551615 2:1", "waits 1"];
+        let of_locks = texts.map(|waits| format!("{lock}{waits}\n"));
+        assert!(KernelReport::parse(lock).is_some());
+        let others = ["", "clock 1 2", "clock 1 2 x", "lock 1 2 3", "waits 1:1", "what 1"];
+        for text in of_locks.iter().map(String::as_str).chain(others) {
             assert_eq!(KernelReport::parse(text), None, "{text}");
         }
     }

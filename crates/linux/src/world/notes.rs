@@ -65,7 +65,8 @@ impl Offset {
     fn until(self, later: Self) -> Option<Self> {
         let least = self.least.min(later.least);
         let most = self.most.max(later.most);
-        (most - least <= MOST_GAIN).then_some(Self { least, most })
+        // A guest may say any number.
+        most.checked_sub(least).filter(|gain| *gain <= MOST_GAIN).map(|_| Self { least, most })
     }
 
     /// This machine's counter when the guest's was `ticks`, as well as it is known.
@@ -205,6 +206,8 @@ mod tests {
         // It changed by little, or by too much.
         assert_eq!(early.until(late), Some(Offset { least: 962, most: 1038 }));
         assert_eq!(early.until(Offset { least: MOST_GAIN, most: MOST_GAIN + 2000 }), None);
+        let strange = Offset { least: i64::MIN, most: i64::MAX };
+        assert_eq!(strange.until(early), None);
         // The guest may have begun after this machine.
         let behind = Offset::from(5_000, 1_000, 5_000);
         assert_eq!(behind.host(1_001), 5_001);

@@ -73,7 +73,13 @@ impl Manifest {
             }
         }
         // From the text, as records are read: from the value, all of that would be compiled a second time.
-        serde_json::from_str(&text).map(Some).map_err(|e| broken(e.line(), e.to_string()))
+        let manifest: Self =
+            serde_json::from_str(&text).map_err(|e| broken(e.line(), e.to_string()))?;
+        if manifest.record.schema != crate::SCHEMA {
+            let (other, ours) = (&manifest.record.schema, crate::SCHEMA);
+            return Err(broken(1, format!("the layout of its record is `{other}`, not `{ours}`")));
+        }
+        Ok(Some(manifest))
     }
 
     pub(super) fn write(&self, dir: &Path) -> Result<(), ResultsError> {

@@ -153,7 +153,7 @@ fn waited(scenario: &Scenario, outcome: &Outcome, number: usize) -> String {
     let tasks = names().locks_in_user_mode(&scenario.domains[number]);
     let (waiters, word) =
         if tasks { (domain.tasks.len(), "tasks") } else { (domain.vcpus.len(), "vCPUs") };
-    let all = (outcome.lifetime(domain) * waiters as u64).max(Picos(1));
+    let all = outcome.lifetime(domain).saturating_mul(waiters as u64).max(Picos(1));
     if (waited.0 as f64) < HARDLY * all.0 as f64 {
         return format!(
             "Its {word} hardly waited for locks: {} % of their time.",

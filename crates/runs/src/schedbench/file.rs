@@ -16,6 +16,8 @@ const BUILT_IN: (&str, [&str; 3]) = ("P001", ["burnwait", "70", "200000"]);
 /// Most runs of a plan, and workers of a run.
 const MOST_RUNS: usize = 10_000;
 const MOST_WORKERS: u64 = 10_000;
+/// Most sets of workers of all runs of a plan together.
+const MOST_SETS: usize = 100_000;
 
 /// Workers, and the combinations of them to run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -292,6 +294,7 @@ impl BenchFile {
             return Err(self.error("Input", "`SimpleMatrix` is missing", help));
         };
         let names = matrix.workers.clone().unwrap_or_default();
+        self.is_plan_small(matrix)?;
         let mut workers = Vec::new();
         for name in &names {
             let params = self.preset(input, name)?;
@@ -321,13 +324,14 @@ impl BenchFile {
             Some(list) if !list.is_empty() => list.iter().cloned().map(Some).collect(),
             _ => vec![None],
         };
+        let schedulers: Vec<Option<String>> = some(&matrix.schedulers);
         let numa: Vec<Option<bool>> = match &matrix.numa_disable {
             Some(list) if !list.is_empty() => list.iter().copied().map(Some).collect(),
             _ => vec![None],
         };
         let mut runs = Vec::new();
         for disable in numa {
-            for scheduler in some(&matrix.schedulers) {
+            for scheduler in &schedulers {
                 for (label, worker_sets) in &sets {
                     let mut label = label.clone();
                     let mut run_config = self.config.clone();
@@ -349,15 +353,33 @@ impl BenchFile {
                 }
             }
         }
-        if runs.len() > MOST_RUNS {
-            let message = format!("the matrix has {} runs", runs.len());
-            return Err(self.error("SimpleMatrix", message, "a plan has at most 10,000 runs"));
-        }
         for run in &runs {
             self.check(run)?;
         }
         self.runs = runs;
         Ok(self.runs.len())
+    }
+
+    /// Refuses a plan that would be too large, before any of it is made.
+    fn is_plan_small(&self, matrix: &SimpleMatrix) -> Result<(), LocatedError> {
+        let of = |list: Option<usize>| list.unwrap_or(0);
+        let workers = of(matrix.workers.as_ref().map(Vec::len));
+        let counts = of(matrix.count.as_ref().map(Vec::len));
+        let schedulers = of(matrix.schedulers.as_ref().map(Vec::len)).max(1);
+        let numa = of(matrix.numa_disable.as_ref().map(Vec::len)).max(1);
+        let times = schedulers.saturating_mul(numa);
+        let runs = workers.saturating_add(counts).saturating_mul(times);
+        let sets = counts.saturating_add(1).saturating_mul(workers).saturating_mul(times);
+        if runs > MOST_RUNS {
+            let message = format!("the matrix has {runs} runs");
+            return Err(self.error("SimpleMatrix", message, "a plan has at most 10,000 runs"));
+        }
+        if sets > MOST_SETS {
+            let message = format!("the runs of the matrix have {sets} sets of workers together");
+            let help = "a plan has at most 100,000: name fewer Workers, or fewer numbers in Count";
+            return Err(self.error("SimpleMatrix", message, help));
+        }
+        Ok(())
     }
 
     fn preset(&self, input: &Input, name: &str) -> Result<WorkerParams, LocatedError> {

@@ -3,6 +3,7 @@
 use super::file::{BenchFile, Report, Run, WorkerId};
 use overspin_located::LocatedError;
 use overspin_xl::{Guest, Job, Pool, SCHEDULERS, Sample};
+use std::collections::BTreeMap;
 
 /// Name of the pool if the plan gives none.
 const POOL: &str = "schedbench";
@@ -102,19 +103,24 @@ pub fn xen_done(run: &Run, guests: &[Vec<Sample>]) -> Run {
 
 /// A guest's reports: the sums of its vCPUs, as far as all of them reported.
 fn sums(id: WorkerId, samples: &[Sample]) -> Vec<Report> {
-    let vcpus = samples.iter().map(|s| s.vcpu + 1).max().unwrap_or(0);
-    let of = |vcpu: u32| samples.iter().filter(move |s| s.vcpu == vcpu);
-    let shortest = (0..vcpus).map(|vcpu| of(vcpu).count()).min().unwrap_or(0);
+    let mut vcpus: BTreeMap<u32, Vec<&Sample>> = BTreeMap::new();
+    for sample in samples {
+        vcpus.entry(sample.vcpu).or_default().push(sample);
+    }
+    let all_spoke = vcpus.keys().zip(0..).all(|(vcpu, number)| *vcpu == number);
+    let shortest = vcpus.values().map(Vec::len).min().filter(|_| all_spoke).unwrap_or(0);
     let sum = |i: usize| {
         let mut sum = Report { id, ..Report::default() };
-        let mut operations = 0;
-        for sample in (0..vcpus).filter_map(|vcpu| of(vcpu).nth(i)) {
+        let mut operations = 0_u64;
+        // What a guest says is any number.
+        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
+        for sample in vcpus.values().map(|own| own[i]) {
             sum.now = sum.now.max(sample.at);
-            operations += sample.operations;
+            add(&mut operations, sample.operations);
             sum.max_delta = sum.max_delta.max(sample.max_delta);
-            sum.cputime += sample.cpu_time;
-            sum.deadlines += sample.deadlines;
-            sum.missed += sample.missed;
+            add(&mut sum.cputime, sample.cpu_time);
+            add(&mut sum.deadlines, sample.deadlines);
+            add(&mut sum.missed, sample.missed);
         }
         sum.kops = operations / 1000;
         sum
@@ -185,5 +191,13 @@ mod tests {
         assert_eq!(raw.len(), 1);
         assert_eq!((raw[0].now, raw[0].kops, raw[0].max_delta, raw[0].cputime), (12, 3, 9, 200));
         assert!(done.completed);
+        // Whatever a guest says is summed up at once; vCPU 1 is silent here.
+        let strange = [sample(0, 1, 1, 1), sample(u32::MAX, 1, 1, 1)];
+        let done = xen_done(&file.runs[1], &[strange.to_vec()]);
+        assert_eq!(done.results.raw.unwrap(), []);
+        let large =
+            [0, 1].map(|vcpu| Sample { cpu_time: u64::MAX, ..sample(vcpu, 1, u64::MAX, 1) });
+        let done = xen_done(&file.runs[1], &[large.to_vec()]);
+        assert_eq!(done.results.raw.unwrap()[0].cputime, u64::MAX);
     }
 }

@@ -99,14 +99,15 @@ pub fn load(path: &str) -> Result<&'static Machine, ProfileError> {
 
 fn parse(path: &str, text: &str) -> Result<Machine, ProfileError> {
     let keys: Vec<&'static str> = cost_keys().collect();
-    let line = |at: usize| text[..at.min(text.len())].lines().count().max(1);
+    // By bytes: a place may be inside a character.
+    let line = |at: usize| 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
     let profile: Profile = toml::from_str(text).map_err(|e| ProfileError {
-        message: format!("{path}:{}: {}", line(e.span().map_or(0, |s| s.start + 1)), e.message()),
+        message: format!("{path}:{}: {}", line(e.span().map_or(0, |s| s.start)), e.message()),
         help: "a profile has brief, smt_permille and [costs]".into(),
     })?;
     let mut values: Vec<Value> = Vec::new();
     let fail = |key: &str, message: String, help: String| {
-        let at = text.find(key).map_or(0, |at| at + 1);
+        let at = text.find(key).unwrap_or(0);
         Err(ProfileError { message: format!("{path}:{}: {message}", line(at)), help })
     };
     match profile.smt_permille {
@@ -168,6 +169,8 @@ mod tests {
         assert!(e.message.contains("p99"), "{e:?}");
         let e = error("\n\nmhz = 5\n");
         assert!(e.message.starts_with("p.toml:3: "), "{e:?}");
+        let e = error("# \u{feff}\ncosts = { \u{feff}a = 1 }\n");
+        assert!(e.message.starts_with("p.toml:2: "), "{e:?}");
         assert!(load("/no/such.toml").unwrap_err().help.contains("overspin calibrate"));
     }
 

@@ -174,6 +174,22 @@ fn a_guest_that_cannot_work_is_named_with_its_reason() {
             "echo 'overspin: {\"ready\":{\"now\":1}}'; read -r go; echo 'overspin: {\"end\":{\"samples\":4}}'; sleep 60",
             "0 of its 4 reports",
         ),
+        // Numbers at which sums and tables of vCPUs would go wrong.
+        (
+            "echo 'overspin: {\"ready\":{\"now\":18446744073709551615}}'; read -r go at seconds; \
+             echo \"overspin: {\\\"error\\\":{\\\"message\\\":\\\"told $at\\\"}}\"; sleep 60",
+            "told 18446744073709551615",
+        ),
+        (
+            "echo 'overspin: {\"ready\":{\"now\":1}}'; read -r go; echo 'overspin: {\"sample\":{\"vcpu\":4294967295,\"at\":1,\
+             \"operations\":1,\"max_delta\":1,\"cpu_time\":2,\"deadlines\":0,\"missed\":0}}'; sleep 60",
+            "vCPU 4294967295",
+        ),
+        // 100,000 bytes without an end are two lines of a console, and no reason to wait for the end.
+        (
+            "head -c 100000 /dev/zero | tr '\\0' x; echo; echo 'overspin: {\"error\":{\"message\":\"after it\"}}'; sleep 60",
+            "after it",
+        ),
     ];
     for (console, reason) in cases {
         let host = Host::new(console);

@@ -9,6 +9,7 @@ mod libvirt;
 mod machine;
 mod pressure;
 mod xl;
+mod yaml;
 
 pub use pressure::{Pressure, pressure};
 
@@ -17,7 +18,7 @@ use crate::kernels_scheduler;
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
-use yaml_rust2::{Yaml, YamlLoader};
+use yaml_rust2::Yaml;
 
 /// Longest file that is read, in bytes: a pod list of a full node has some 2 MiB.
 const LONGEST_FILE: u64 = 32 << 20;
@@ -114,8 +115,11 @@ impl HostFound {
         vec![read, pressure.words(), unread.into()]
     }
 
-    /// Adds a guest; makes its name one that scenarios can have.
+    /// Adds a guest; makes its name one that scenarios can have. Of too many, which [`check`](Self::check) refuses, one is kept.
     fn add(&mut self, name: &str, vcpus: u32, weight: u32, cap: u32) {
+        if self.guests.len() > MOST_GUESTS {
+            return;
+        }
         let legal = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' };
         let mut name: String = name.chars().map(legal).collect();
         if name.is_empty() {
@@ -150,7 +154,9 @@ impl HostFound {
         }
         if count > MOST_GUESTS {
             return Err(HostError::new(
-                format!("there are {count} guests; `advise` simulates at most {MOST_GUESTS}"),
+                format!(
+                    "there are more than {MOST_GUESTS} guests; `advise` simulates at most so many"
+                ),
                 "name the files of some of them, or describe alike ones: --guests, --vcpus",
             ));
         }
@@ -179,7 +185,7 @@ fn read_file(file: &Path, pcpus: u32, found: &mut HostFound) -> Result<(), HostE
         found.from.push(format!("{name} (libvirt)"));
         return Ok(());
     }
-    let documents = YamlLoader::load_from_str(&text).map_err(|e| cannot(&e))?;
+    let documents = yaml::documents(&text).map_err(|e| cannot(&e))?;
     for document in documents.iter().filter(|d| !d.is_null()) {
         let from = if document.is_array() {
             xl::read(document, found)?;

@@ -163,7 +163,7 @@ fn faults_name_file_key_and_remedy() {
         ("a.yaml", "- 1\n- 2", "domain 0 has no `config.b_info`"),
         ("a.yaml", "services: 3", "`services` is `3`"),
         ("a.yaml", "services: { a: { cpus: -1 } }", "`services.a.cpus` is `-1`"),
-        ("a.yaml", "services: { a: { scale: 100000000 } }", "at most 256"),
+        ("a.yaml", "services: { a: { scale: 100000000 } }", "more than 256 guests"),
         ("a.yaml", "kind: Pod\nspec: { replicas: -1 }", "`spec.replicas` is `-1`"),
         (
             "a.yaml",
@@ -171,6 +171,8 @@ fn faults_name_file_key_and_remedy() {
             "pod-c: resources.limits.cpu` is `lots`",
         ),
         ("a.yaml", "", "no guest"),
+        // Each of a million guests of one name needs another number behind it.
+        ("a.xml", &"<domain><name>a</name></domain>\n".repeat(100_000), "more than 256 guests"),
     ] {
         let error = of(&[(name, text)]).unwrap_err();
         assert!(error.cause.contains(words) && !error.remedy.is_empty(), "{text}: {error:?}");
