@@ -244,8 +244,10 @@ impl Import<'_> {
         if !steps.is_empty() {
             phases.push(steps.join(", "));
         }
-        if phases.is_empty() {
-            let message = format!("task `{name}` does nothing that can be imported");
+        // Times are written in microseconds. Without one, no time would pass in the scenario.
+        let is_time = |word: &str| word.ends_with("us") && word != "0us";
+        if !phases.iter().any(|phase: &String| phase.split([' ', ',']).any(is_time)) {
+            let message = format!("task `{name}` does nothing that takes time and can be imported");
             return Err(self.error(&object.range, message, "add run, runtime, sleep or timer"));
         }
         if nice > 19 {
@@ -450,6 +452,12 @@ mod tests {
             ("[0, 2]", "[]", 5, "`cpus` is empty"),
             ("\"priority\": -5", "\"priority\": 50", 4, "real-time priority"),
             ("\"runtime\": 50000", "\"lock\": \"m\"", 11, "does nothing"),
+            (
+                "\"runtime\": 50000",
+                "\"run\": 0, \"yield\": \"\"",
+                11,
+                "does nothing that takes time",
+            ),
             ("\"duration\": 3", "\"duration\": \"x\"", 13, "`duration` is not"),
             ("\"tasks\"", "\"task\"", 3, "`task` is not a key"),
             ("\"batch\"", "\"video-1\"", 11, "two tasks are called `video-1`"),

@@ -518,6 +518,25 @@ fn a_path_is_short() {
     assert!(e.message.contains("more than 16 keys"), "{}", e.message);
 }
 
+/// Before version 1.1.6 the parser of TOML called itself for each line of the first text.
+#[test]
+fn nested_text_is_refused_whatever_its_length() {
+    for part in [
+        "a = { b = \"5u\n[c]\n",
+        "a = {",
+        "a = {\n",
+        "a = [",
+        "[",
+        "{",
+        "a.",
+        "a = ]\n",
+        "a = { b = ]\n",
+    ] {
+        let e = parse("x.toml", "x", &part.repeat(100_000), &[]).unwrap_err();
+        assert!(e.message.starts_with("this is not TOML"), "{part}: {}", e.message);
+    }
+}
+
 /// A file of 12 KB would become scenarios of a gigabyte.
 #[test]
 fn many_points_of_a_long_scenario_are_refused() {
