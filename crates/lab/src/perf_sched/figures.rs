@@ -26,7 +26,7 @@ impl TraceFigures {
     /// CPU time of all tasks.
     #[must_use]
     pub fn all_ran(&self) -> u64 {
-        self.ran.iter().sum()
+        self.ran.iter().fold(0, |sum, ran| sum.saturating_add(*ran))
     }
 
     /// Switches in a second.

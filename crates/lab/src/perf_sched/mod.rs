@@ -114,6 +114,11 @@ pub fn import(
             current = None;
             continue;
         }
+        if since - part.from.0 / 1_000 > LONGEST {
+            let message = format!("this event is {} hours after the first one", since / HOUR);
+            let help = "a scenario has times up to 1000 hours: give one recording, or choose a part with --from and --to";
+            return Err(error(Unreadable { message, help }));
+        }
         if let EventKind::Other { name } = event.what {
             *left_out.events.entry(printable(name)).or_default() += 1;
         }
@@ -140,6 +145,10 @@ pub fn import(
         Err((message, help)) => nothing(&message, &help),
     }
 }
+
+const HOUR: u64 = 3_600_000_000_000;
+/// The longest time of a scenario, in nanoseconds.
+const LONGEST: u64 = 1_000 * HOUR;
 
 /// What to do with the output of another command of the same tools.
 fn other_output(line: &str) -> Option<Unreadable> {

@@ -373,8 +373,10 @@ impl Tasks {
         if let State::Running { since } = &mut self.all[i].state {
             let ran = now.saturating_sub(*since);
             *since = now;
-            self.all[i].work += ran;
-            self.all[i].ran += ran;
+            // The kernel's account of a task may begin before that of the recording.
+            let add = |to: &mut u64| *to = to.saturating_add(ran);
+            add(&mut self.all[i].work);
+            add(&mut self.all[i].ran);
         }
     }
 

@@ -373,6 +373,34 @@ fn delays_are_those_of_perf_sched_latency() {
     );
 }
 
+#[test]
+fn times_are_those_that_a_scenario_can_have() {
+    // The last event of the recording, and one that would be 1,001 hours after the first.
+    let late = " a 10 [000] 3603601.000000: sched:sched_wakeup_new: comm=d pid=13 prio=120 target_cpu=000\n";
+    let text = format!("{SMALL}{late}");
+    let e = import("s.txt", &text, Part::default(), &ALL).unwrap_err();
+    assert!(
+        e.message.contains("1000 hours after the first") || e.message.contains("1001 hours"),
+        "{e}"
+    );
+    assert!(e.help.contains("--to"), "{e}");
+    let part = Part { to: Some(MS * 100), ..Part::default() };
+    import("s.txt", &text, part, &ALL).unwrap();
+    // By the kernel's account these tasks ran for ever, in turn.
+    let mut text = String::new();
+    for i in 0..10 {
+        let pid = 10 + i % 2;
+        text += &format!(
+            " a {pid} [000] 1000000000{i}.0: sched:sched_stat_runtime: comm=a pid={pid} runtime=18446744073709551615 [ns]\n"
+        );
+    }
+    let switch = " a 10 [000] 10000000010.0: sched:sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> \
+                  next_comm=a next_pid=11 next_prio=120\n";
+    let all = import("s.txt", &(text + switch), Part::default(), &ALL).unwrap();
+    scenario_file::parse("s.toml", "s", &all.imported.scenario, &[]).unwrap();
+    assert!(!overspin_report::text(&measured(&all.measured)).is_empty());
+}
+
 mod names {
     use super::*;
     use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use super::figures::{Delays, TaskFigures, TraceFigures};
 use super::tasks::{Step, Task, Tasks};
-use super::{Choice, LeftOut, Recording};
+use super::{Choice, LONGEST, LeftOut, Recording};
 use crate::rt_app::{Imported, weight};
 use std::fmt::Write;
 
@@ -56,7 +56,7 @@ pub(super) fn recording(
         "name = {}\nlimit = \"{}ms\"\n\n[host]\ncores = {}\nscheduler = \"eevdf-6.18\"\nstagger = \"0\"\n\n\
          [host.noise]\nplacement = \"none\"\n\n[host.costs]\n",
         quoted(path),
-        limit.div_ceil(1_000_000),
+        limit.min(LONGEST).div_ceil(1_000_000),
         cpus.len()
     );
     for cost in COSTS {
@@ -111,7 +111,7 @@ fn measured(tasks: &Tasks, numbers: &[Option<usize>], taken: &[usize]) -> TraceF
             name: task.name.clone(),
             ran: task.ran,
             dispatches: delays().count() as u64,
-            delay: delays().sum(),
+            delay: delays().fold(0, |sum, delay| sum.saturating_add(*delay)),
             longest: delays().max().copied().unwrap_or_default(),
         }
     };
@@ -122,7 +122,7 @@ fn measured(tasks: &Tasks, numbers: &[Option<usize>], taken: &[usize]) -> TraceF
         delays,
         ran: taken.iter().map(|i| tasks.all[*i].ran).collect(),
         tasks: taken.iter().map(of_task).collect(),
-        accounted: taken.iter().map(|i| tasks.accounted(*i)).sum(),
+        accounted: taken.iter().fold(0, |sum, i| sum.saturating_add(tasks.accounted(*i))),
     }
 }
 
@@ -179,7 +179,7 @@ impl Writer<'_> {
                 Step::Run(time) => {
                     let paid = owed.min(time);
                     owed -= paid;
-                    work += time - paid;
+                    work = work.saturating_add(time - paid);
                     continue;
                 }
                 Step::Wake { real: false, .. } => continue,
@@ -199,12 +199,12 @@ impl Writer<'_> {
                 Step::Sleep(time) => format!("sleep {}", time_of(time)),
                 Step::Hold { lock, spun } => match tasks.holds.length(i, place, lock) {
                     Some(length) => {
-                        owed += length;
+                        owed = owed.saturating_add(length);
                         format!("hold {} {}", tasks.holds.names[lock], time_of(length))
                     }
                     None => {
                         self.unknown += 1;
-                        work += spun;
+                        work = work.saturating_add(spun);
                         continue;
                     }
                 },
@@ -225,13 +225,13 @@ impl Writer<'_> {
     }
 }
 
-/// Nanoseconds in the unit that needs least room.
+/// Nanoseconds in the unit that needs least room, at most as long as times of scenarios may be.
 fn time_of(ns: u64) -> String {
-    match ns {
+    match ns.min(LONGEST) {
         0 => "0ns".to_owned(),
-        _ if ns.is_multiple_of(1_000_000) => format!("{}ms", ns / 1_000_000),
-        _ if ns.is_multiple_of(1_000) => format!("{}us", ns / 1_000),
-        _ => format!("{ns}ns"),
+        ns if ns.is_multiple_of(1_000_000) => format!("{}ms", ns / 1_000_000),
+        ns if ns.is_multiple_of(1_000) => format!("{}us", ns / 1_000),
+        ns => format!("{ns}ns"),
     }
 }
 
@@ -284,8 +284,9 @@ fn dropped(
         ),
     );
     if !choice.is_all() {
-        let all: u64 = tasks.all.iter().map(|task| task.ran).sum();
-        let ran: u64 = taken.iter().map(|task| task.ran).sum();
+        let of = |sum: u64, task: &Task| sum.saturating_add(task.ran);
+        let all = tasks.all.iter().fold(0, of);
+        let ran = taken.iter().copied().fold(0, of);
         let n = (tasks.all.len() - taken.len()) as u64;
         let share = 100.0 * (all - ran) as f64 / all.max(1) as f64;
         tell(
