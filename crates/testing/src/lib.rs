@@ -1,10 +1,12 @@
-//! What the tests of several crates share: running a command, skipping with a reason, waiting for something, and
-//! files that hold expected texts.
+//! What the tests of several crates share: running a command, skipping with a reason, waiting for something,
+//! files that hold expected texts, and damaged inputs.
 #![forbid(unsafe_code)]
 
+mod damage;
 mod expected;
 mod program;
 
+pub use damage::{DEEPER, Reader};
 pub use expected::{expect_file, expect_section, expected_bytes};
 pub use program::{Ended, Program, signal};
 

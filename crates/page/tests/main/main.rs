@@ -7,6 +7,8 @@
 mod claims;
 // The tests of difference against scipy, and what `overspin compare` prints.
 mod compare;
+// Damaged files and lines, given to everything that reads such.
+mod damaged;
 // examples/io-beside-hog.toml against a closed form.
 mod io_beside_hog;
 // The text of records: what is written is read again, and what is wrong is told.
@@ -15,6 +17,8 @@ mod layout;
 mod mistakes;
 // Traces, decoded with Perfetto's own definitions.
 mod perfetto_decode;
+// What reads files and lines from outside.
+mod readers;
 // Every kind of record, read by every reader.
 mod records;
 // Directories of results, filled by runs.

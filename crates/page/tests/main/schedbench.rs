@@ -231,6 +231,25 @@ fn faults_have_a_place_and_a_remedy() {
         let e = BenchFile::parse("t.bench", &text).and_then(|mut f| f.plan()).expect_err(to);
         assert!(e.message.contains(message) && !e.help.is_empty(), "{to}: {e}");
     }
+    // Small files, whose plans would be millions of runs or of workers.
+    let list = |of: usize| format!("[{}]", vec!["1"; of].join(","));
+    let schedulers = format!("\"Schedulers\": [{}], \"Workers\"", vec!["\"a\""; 5000].join(","));
+    for (from, to, message) in [
+        ("[1, 2, 4, 8, 16]", list(10_000), "the matrix has 100"),
+        ("\"Workers\"", schedulers, "the matrix has "),
+    ] {
+        let text = PLAN.replacen(from, &to, 1);
+        let e = BenchFile::parse("t.bench", &text).and_then(|mut f| f.plan()).unwrap_err();
+        assert!(e.message.contains(message) && e.help.contains("at most 10,000 runs"), "{e}");
+    }
+    let workers = format!("\"Workers\": [{}], \"X\": [\"A\"", vec!["\"A\""; 1000].join(","));
+    let text = PLAN.replacen("\"Workers\": [\"A\"", &workers, 1).replacen(
+        "[1, 2, 4, 8, 16]",
+        &list(1000),
+        1,
+    );
+    let e = BenchFile::parse("t.bench", &text).and_then(|mut f| f.plan()).unwrap_err();
+    assert!(e.message.contains("sets of workers") && e.help.contains("100,000"), "{e}");
     let mut twice = planned(PLAN);
     assert!(twice.plan().unwrap_err().message.contains("already has runs"));
 }
