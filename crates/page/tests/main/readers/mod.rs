@@ -70,7 +70,7 @@ pub const READERS: [Reader; 18] = [
             "(spinlock)",
             "address",
         ],
-        inputs: 30,
+        inputs: 15,
     },
     Reader {
         name: "runqlat",
@@ -211,7 +211,7 @@ pub const READERS: [Reader; 18] = [
             "domain.*.vcpus",
             "=",
         ],
-        inputs: 1000,
+        inputs: 500,
     },
     Reader {
         name: "machine",
