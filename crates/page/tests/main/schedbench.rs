@@ -233,10 +233,11 @@ fn faults_have_a_place_and_a_remedy() {
     }
     // Small files, whose plans would be millions of runs or of workers.
     let list = |of: usize| format!("[{}]", vec!["1"; of].join(","));
-    let schedulers = format!("\"Schedulers\": [{}], \"Workers\"", vec!["\"a\""; 5000].join(","));
+    let schedulers = format!("[{}]", vec!["\"a\""; 5000].join(","));
     for (from, to, message) in [
-        ("[1, 2, 4, 8, 16]", list(10_000), "the matrix has 100"),
-        ("\"Workers\"", schedulers, "the matrix has "),
+        // Two workers alone and 10,000 times together, with two schedulers; then 2 and 5 times with 5,000 of them.
+        ("[1, 2, 4, 8, 16]", list(10_000), "the matrix has 20004 runs"),
+        ("[\"credit\", \"credit2\"]", schedulers, "the matrix has 35000 runs"),
     ] {
         let text = PLAN.replacen(from, &to, 1);
         let e = BenchFile::parse("t.bench", &text).and_then(|mut f| f.plan()).unwrap_err();
