@@ -2,7 +2,8 @@
 //!
 //! The layout is part of glibc's binary interface: static initialisers are compiled into programs. Its public
 //! header `bits/struct_mutex.h` describes the fields. Only 64-bit machines are supported; they all have the same
-//! order of fields. [`layout_is_as_expected`] checks it at start.
+//! order of fields, and some leave room behind them: the type has 40 bytes on x86-64, and 48 on AArch64.
+//! [`layout_is_as_expected`] checks the fields at start.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -23,6 +24,7 @@ compile_error!("overspin-preload knows the mutexes of 64-bit glibc only");
 const OTHERS: c_int = 16 | 32 | 64 | 128;
 const TYPE: c_int = 3;
 
+/// The fields, with which every `pthread_mutex_t` begins.
 #[repr(C)]
 pub(crate) struct Mutex {
     /// 0 free, 1 held, 2 held and a thread may sleep.
@@ -40,7 +42,11 @@ pub(crate) struct Mutex {
     _link: AtomicPtr<()>,
 }
 
-const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
+const _: () = {
+    assert!(size_of::<Mutex>() == 40);
+    assert!(size_of::<Mutex>() <= size_of::<pthread_mutex_t>());
+    assert!(align_of::<Mutex>() <= align_of::<pthread_mutex_t>());
+};
 
 impl Mutex {
     /// Whether this library handles it.
@@ -100,8 +106,8 @@ pub(crate) fn layout_is_as_expected() -> bool {
     let mut mutex = MaybeUninit::<pthread_mutex_t>::uninit();
     let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
     let raw = mutex.as_mut_ptr();
-    // SAFETY: both are initialised before they are used, and no other code destroys them. `Mutex` is all atomics of
-    // the same size, its alignment is the same, and any bytes are valid.
+    // SAFETY: both are initialised before they are used, and no other code destroys them. `Mutex` is all atomics, is
+    // no larger and aligned no further, and any bytes are valid.
     unsafe {
         libc::pthread_mutexattr_init(attributes.as_mut_ptr());
         libc::pthread_mutexattr_settype(attributes.as_mut_ptr(), libc::PTHREAD_MUTEX_RECURSIVE);
