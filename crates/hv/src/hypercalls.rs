@@ -12,6 +12,26 @@ use std::sync::atomic::Ordering;
 /// The longest text of one console call.
 const LONGEST_TEXT: u32 = 256;
 
+/// Why a guest must not send the event with this number, if so.
+fn unsendable(number: u32) -> Option<String> {
+    let is_legal = number < 32 && event::SENDABLE & 1 << number != 0;
+    let [kick, wake, own] =
+        [event::KICK, event::WAKE, event::FIRST_FREE].map(|event| event.trailing_zeros());
+    (!is_legal).then(|| {
+        format!(
+            "it sends event {number}; a guest may send {kick} (a kick), {wake} (a wake-up), and {own} to 31 (its own)"
+        )
+    })
+}
+
+/// Why a domain of so many vCPUs must not name the vCPU `index`, if so.
+fn no_vcpu(index: u32, vcpus: u32) -> Option<String> {
+    (index >= vcpus).then(|| match vcpus {
+        1 => format!("it names vCPU {index}, and its domain has only vCPU 0"),
+        _ => format!("it names vCPU {index}, and its domain has vCPUs 0 to {}", vcpus - 1),
+    })
+}
+
 impl Core {
     /// Does what vCPU `v`, on pCPU `p`, asks by writing `value` to `port`.
     pub(crate) fn hypercall(&mut self, p: u32, v: u32, port: u16, value: u32) {
@@ -111,9 +131,7 @@ impl Core {
     fn send_to(&mut self, now: Nanos, p: u32, v: u32, value: u32) {
         let (index, bit) = (value & 0xff_ffff, value >> 24);
         let domain = &self.domains[self.vcpus[v as usize].domain as usize];
-        let sendable = bit < 32 && event::SENDABLE & 1 << bit != 0;
-        if index >= domain.vcpus || !sendable {
-            let what = format!("event {bit} for vCPU {index}: it has {} vCPUs", domain.vcpus);
+        if let Some(what) = unsendable(bit).or_else(|| no_vcpu(index, domain.vcpus)) {
             return self.fault(now, p, v, what);
         }
         let to = domain.first + index;
@@ -157,8 +175,7 @@ impl Core {
 
     fn vcpu_up(&mut self, now: Nanos, p: u32, v: u32, index: u32) {
         let domain = &self.domains[self.vcpus[v as usize].domain as usize];
-        if index >= domain.vcpus {
-            let what = format!("it starts vCPU {index}: it has {}", domain.vcpus);
+        if let Some(what) = no_vcpu(index, domain.vcpus) {
             return self.fault(now, p, v, what);
         }
         let other = domain.first + index;
@@ -190,5 +207,28 @@ impl Core {
             Some(_) => {}
             None => self.fault(now, p, v, format!("it reports on task {task}, which it has not")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_event_is_named_with_the_legal_ones() {
+        // The timer, the notice and the tick are the host's own; beyond 31 there are none.
+        for number in 0..=255 {
+            let refused = unsendable(number);
+            assert_eq!(refused.is_some(), [1, 2, 4].contains(&number) || number > 31, "{number}");
+        }
+        let legal = "a guest may send 0 (a kick), 3 (a wake-up), and 5 to 31 (its own)";
+        assert_eq!(unsendable(1).unwrap(), format!("it sends event 1; {legal}"));
+    }
+
+    #[test]
+    fn a_vcpu_that_is_not_there_is_named_with_those_that_are() {
+        assert_eq!(no_vcpu(3, 4), None);
+        assert_eq!(no_vcpu(4, 4).unwrap(), "it names vCPU 4, and its domain has vCPUs 0 to 3");
+        assert_eq!(no_vcpu(1, 1).unwrap(), "it names vCPU 1, and its domain has only vCPU 0");
     }
 }
