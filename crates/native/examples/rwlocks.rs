@@ -63,10 +63,15 @@ struct Measured {
     longest_write: Duration,
 }
 
+/// The first number of a thread's sequence: not 0, of which xorshift makes nothing else.
+fn seed(thread: usize) -> u32 {
+    (thread as u32).wrapping_mul(2_654_435_761).wrapping_add(1)
+}
+
 fn run<L: Shared>(threads: usize, writes_in_100: u32, inside: u32, outside: u32) -> Measured {
     let (lock, over, begin) = (L::new(), AtomicBool::new(false), Barrier::new(threads + 1));
     let one = |number: usize| {
-        let (mut seed, mut done) = (number as u32 * 2_654_435_761 + 1, 0_u64);
+        let (mut seed, mut done) = (seed(number), 0_u64);
         let mut longest = [Duration::ZERO; 2];
         begin.wait();
         while !over.load(Relaxed) {
@@ -147,5 +152,25 @@ fn main() {
                 );
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_of_a_run_has_a_seed_of_its_own() {
+        let most = CASES.iter().map(|case| case.2).max().unwrap_or_default();
+        let mut seeds: Vec<u32> = (0..most).map(seed).collect();
+        assert!(!seeds.contains(&0), "{seeds:?}");
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), most);
+    }
+
+    #[test]
+    fn a_run_of_many_threads_ends() {
+        assert!(run::<Ours>(8, 50, 0, 2).rate > 0.0);
     }
 }
