@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use overspin_host::Refused;
-use overspin_native::world::{ControlGroup, Place, Share, weights};
+use overspin_host::{Refused, Unhonoured};
+use overspin_native::world::{ControlGroup, Place, Share, narrowed_weights, own_nice, weights};
 use overspin_real::scratch::Scratch;
 use overspin_scenario::{Domain, Picos, Scenario};
 
@@ -93,7 +94,7 @@ impl Made {
         for (thread, place) in vcpu_threads(guest.id()).iter().zip(places) {
             let id = thread.id.to_string();
             output(Command::new("taskset").args(["-cp", &list(&place.cpus), &id]))?;
-            if place.nice != 0 {
+            if place.nice != own_nice() {
                 output(Command::new("renice").args(["-n", &place.nice.to_string(), "-p", &id]))?;
             }
         }
@@ -188,6 +189,15 @@ pub(super) fn shares(scenario: &Scenario) -> Vec<Share> {
     let equal = domains.iter().all(|d| d.cap == 0 && d.weight == domains[0].weight);
     let possible = || shares.iter().all(|share| ControlGroup::new(*share).is_ok());
     if equal || !possible() { Vec::new() } else { shares }
+}
+
+/// The weights, if they are nice values and there are too few of them, with the reason.
+pub(super) fn refused_weights(scenario: &Scenario) -> Option<Unhonoured> {
+    match shares(scenario).is_empty() {
+        true => narrowed_weights(&scenario.domains),
+        // A domain is weighed by its group, and nice values are for its vCPUs.
+        false => scenario.domains.iter().find_map(|d| narrowed_weights(slice::from_ref(d))),
+    }
 }
 
 /// CPUs as `taskset -c` reads them.

@@ -24,7 +24,7 @@ use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World};
 use overspin_native::world::{INTEREST, cpus, refused_caps};
 use overspin_scenario::{Outcome, Picos, Scenario};
 
-use guests::Made;
+use guests::{Made, refused_weights};
 use job::{IGNORED, jobs};
 use run::Run;
 
@@ -46,6 +46,7 @@ impl World for Linux {
         jobs(scenario, 0)?;
         let mut ignored = Ignored::of(&IGNORED, scenario);
         ignored.extend(refused_caps(scenario));
+        ignored.extend(refused_weights(scenario));
         Ok(ignored)
     }
 

@@ -76,8 +76,21 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// The last nice value.
+pub(super) const LAST_NICE: i32 = 19;
+
+/// The nice value of the calling thread, which the threads that it starts inherit.
+#[must_use]
+pub fn own_nice() -> i32 {
+    // SAFETY: a query without pointers; 0 is the calling thread, so it cannot fail.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
+}
+
 /// Gives the calling thread a nice value. Everybody may raise theirs.
 pub(super) fn set_nice(nice: i32) -> io::Result<()> {
+    if own_nice() == nice {
+        return Ok(());
+    }
     // SAFETY: a call without pointers; 0 is the calling thread.
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } {
         0 => Ok(()),
@@ -85,12 +98,12 @@ pub(super) fn set_nice(nice: i32) -> io::Result<()> {
     }
 }
 
-/// The nice value of a thread whose share shall be `weight` to the `heaviest`'s, which gets 0. The kernel gives a
-/// thread 1.25 times less for each step.
-pub(super) fn nice(weight: u32, heaviest: u32) -> i32 {
+/// How many nice values lie between a thread whose share shall be `weight` and one of the `heaviest`. The kernel gives
+/// a thread 1.25 times less for each.
+pub(super) fn steps(weight: u32, heaviest: u32) -> i32 {
     let ratio = f64::from(heaviest.max(1)) / f64::from(weight.max(1));
-    // Between 0 and 19: a weight is at most the heaviest, and 19 is the last nice value.
-    (ratio.ln() / 1.25_f64.ln()).round().clamp(0.0, 19.0) as i32
+    // At least 0, because a weight is at most the heaviest, and at most 99.
+    (ratio.ln() / 1.25_f64.ln()).round() as i32
 }
 
 /// The CPU on which the calling thread runs.
@@ -106,11 +119,26 @@ mod tests {
     #[test]
     fn nice_values_follow_the_kernels_table() {
         // kernel/sched/core.c, sched_prio_to_weight: 1024 at 0, 335 at 5, 110 at 10, 15 at 19.
-        assert_eq!(nice(1024, 1024), 0);
-        assert_eq!(nice(335, 1024), 5);
-        assert_eq!(nice(110, 1024), 10);
-        assert_eq!(nice(15, 1024), 19);
-        assert_eq!(nice(1, 65_535), 19, "there is no larger one");
+        assert_eq!(steps(1024, 1024), 0);
+        assert_eq!(steps(335, 1024), 5);
+        assert_eq!(steps(110, 1024), 10);
+        assert_eq!(steps(15, 1024), 19);
+        // By the ratio: 1.25^50 is 70,065.
+        assert_eq!(steps(1, 65_535), 50);
+    }
+
+    /// A thread may raise its nice value, and those that it starts inherit it.
+    #[test]
+    fn a_nice_value_is_that_of_a_thread() {
+        let before = own_nice();
+        let raised = (before + 1).min(LAST_NICE);
+        let inherited = std::thread::spawn(move || {
+            set_nice(raised).unwrap();
+            assert_eq!(own_nice(), raised);
+            std::thread::spawn(own_nice).join().unwrap()
+        });
+        assert_eq!(inherited.join().unwrap(), raised);
+        assert_eq!(own_nice(), before);
     }
 
     #[test]

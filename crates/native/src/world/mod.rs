@@ -26,9 +26,10 @@ mod task;
 mod trace;
 
 pub use control_group::{ControlGroup, Share};
+pub use kernel::own_nice;
 pub use platform::RunThreads;
 pub use processes::ProcessesWorld;
-pub use supports::refused_caps;
+pub use supports::{narrowed_weights, refused_caps};
 pub use switches::{Switch, SwitchKind, Switches, has_cpu, migrations};
 pub use trace::{Held, INTEREST, Trace, VcpuTrace};
 
@@ -99,7 +100,8 @@ impl World for ThreadsWorld {
     fn supports(&self, scenario: &Scenario) -> Result<Vec<Unhonoured>, Refused> {
         supports::check(scenario, self)?;
         let mut ignored = Ignored::of(&supports::IGNORED, scenario);
-        ignored.extend(supports::refused_caps(scenario));
+        ignored.extend(refused_caps(scenario));
+        ignored.extend(narrowed_weights(&scenario.domains));
         Ok(ignored)
     }
 
@@ -296,7 +298,7 @@ pub fn weights<'a>(domains: impl IntoIterator<Item = &'a Domain>) -> impl Iterat
 }
 
 /// The places of a domain's vCPUs, if `cpus` stand for the pCPUs of its scenario; `heaviest` is the weight that has the nice
-/// value 0.
+/// value of the calling thread. [`narrowed_weights`] says if there are too few nice values beyond that.
 #[must_use]
 pub fn places(scenario: &Scenario, domain: &Domain, cpus: &[usize], heaviest: u32) -> Vec<Place> {
     let host = &scenario.host;
@@ -309,7 +311,8 @@ pub fn places(scenario: &Scenario, domain: &Domain, cpus: &[usize], heaviest: u3
         let wanted = domain.affinity.get(v as usize).filter(|list| !list.is_empty());
         let both = pool.iter().filter(|p| wanted.is_none_or(|list| list.contains(p)));
         let cpus = both.filter_map(|p| cpus.get(*p as usize)).copied().collect();
-        Place { cpus, nice: kernel::nice(weight(domain, v), heaviest) }
+        let nice = kernel::own_nice() + kernel::steps(weight(domain, v), heaviest);
+        Place { cpus, nice: nice.min(kernel::LAST_NICE) }
     };
     (0..domain.vcpus).map(of_vcpu).collect()
 }
@@ -376,12 +379,13 @@ mod tests {
         let host = Host { cores: 4, pools: vec![pool], ..Host::default() };
         let domain = Domain::new("d", 2, "ticket", Workloads(Vec::new()));
         let light = Domain { pool: 1, affinity: vec![vec![0, 3], vec![]], ..domain.clone() };
-        // The heavier one has the host's own pool. 1024 is three times 335, which is nice value 5.
+        // The heavier one has the host's own pool. 1024 is three times 335, which is five nice values.
         let heavy = Domain { weight: 1024, ..domain };
         let light = Domain { weight: 335, ..light };
         let scenario = Scenario::new("s", host, vec![heavy, light], Picos::sec(1));
         let of = |d: usize| places(&scenario, &scenario.domains[d], &[10, 11, 12, 13], 1024);
-        let place = |cpus: &[usize], nice| Place { cpus: cpus.to_vec(), nice };
+        let nice = |steps: i32| (own_nice() + steps).min(19);
+        let place = |cpus: &[usize], steps| Place { cpus: cpus.to_vec(), nice: nice(steps) };
         assert_eq!(of(0), [place(&[10, 12], 0), place(&[10, 12], 0)]);
         assert_eq!(of(1), [place(&[13], 5), place(&[11, 13], 5)]);
     }

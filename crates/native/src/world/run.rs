@@ -100,9 +100,8 @@ impl Task {
         if let Err(e) = pin(&cpus) {
             run.fail(format!("cannot keep a thread to CPUs {cpus:?}: {e}"));
         }
-        let nice = domain.places.get(self.vcpu as usize).map_or(0, |place| place.nice);
-        if nice != 0
-            && let Err(e) = set_nice(nice)
+        if let Some(Place { nice, .. }) = domain.places.get(self.vcpu as usize)
+            && let Err(e) = set_nice(*nice)
         {
             run.fail(format!("cannot give a thread nice value {nice}: {e}"));
         }

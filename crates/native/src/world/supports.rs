@@ -4,8 +4,9 @@ use overspin_host::{Ignored, Refused, Unhonoured};
 use overspin_scenario::{Domain, Scenario, Value, Workload};
 use overspin_workload::{Loads, LockLoop, Mode};
 
-use super::ThreadsWorld;
 use super::control_group::{ControlGroup, Share};
+use super::kernel::{LAST_NICE, own_nice, steps};
+use super::{ThreadsWorld, weights};
 use crate::MAX_THREADS;
 
 /// Numbers of threads that are left to the rest of the process.
@@ -94,6 +95,26 @@ pub fn refused_caps(scenario: &Scenario) -> Option<Unhonoured> {
     let why = ControlGroup::new(Share { cap: capped.cap, weight: None }).err()?;
     let reason = format!("the kernel gives no quota to a control group of ours ({why})");
     Some(Unhonoured { key: "domain.cap".into(), reason })
+}
+
+/// The weights of domains that are weighed against each other, if there are too few nice values for them beyond that of the
+/// calling thread, with the reason.
+#[must_use]
+pub fn narrowed_weights(domains: &[Domain]) -> Option<Unhonoured> {
+    let (lightest, heaviest) = (weights(domains).min()?, weights(domains).max()?);
+    let (own, steps) = (own_nice(), steps(lightest, heaviest));
+    if own + steps <= LAST_NICE {
+        return None;
+    }
+    let most = 1.25_f64.powi(LAST_NICE - own);
+    let mut reason = format!(
+        "weights are nice values, and from this process's, {own}, to the last, {LAST_NICE}, they reach a ratio of \
+         {most:.1}; {heaviest} to {lightest} is more"
+    );
+    if own > 0 && steps <= LAST_NICE {
+        reason += &format!(": start it with a nice value of {} or less", LAST_NICE - steps);
+    }
+    Some(Unhonoured { key: "domain.weight".into(), reason })
 }
 
 fn any(scenario: &Scenario, of: fn(&Domain) -> bool) -> bool {

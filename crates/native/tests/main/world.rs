@@ -5,11 +5,12 @@ use crate::alone::turn;
 use crate::scenarios::{contended, domain, scenario, work};
 use overspin_host::{Moment, Observer, Refused, Timed, World, run};
 use overspin_native::measure::allowed_cpus;
-use overspin_native::world::ThreadsWorld;
+use overspin_native::world::{ThreadsWorld, own_nice};
 use overspin_scenario::{
     Domain, Ending, MS, Outcome, Picos, SEC, Scenario, Stopped, US, Workloads,
 };
 use overspin_workload::{BurnWait, Count, Kernbench, LockLoop, Stream};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Two CPUs, or one where there is only one.
@@ -113,13 +114,50 @@ fn a_cap_is_a_quota_where_the_kernel_gives_one() {
     assert!((0.2..0.37).contains(&running), "{running}");
 }
 
+/// A domain of one vCPU that always works.
+fn hog(name: &str, weight: u32) -> Domain {
+    let work = work::<BurnWait>(r#"{"burn": 1000000000}"#);
+    Domain { weight, ..domain(name, 1, "ticket", work) }
+}
+
 #[test]
 fn a_heavier_domain_gets_more_of_a_cpu() {
-    let hog = |name: &str, weight| Domain {
-        weight,
-        ..domain(name, 1, "ticket", work::<BurnWait>(r#"{"burn": 1000000000}"#))
-    };
     the_first_gets_more(&[hog("heavy", 1024), hog("light", 128)]);
+}
+
+/// Does something in a thread with at least this nice value, which everybody may raise.
+fn at_nice<T: Send + 'static>(least: i32, what: impl FnOnce() -> T + Send + 'static) -> T {
+    let raised = thread::spawn(move || {
+        let nice = own_nice().max(least);
+        // SAFETY: a call without pointers; 0 is the calling thread.
+        assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) }, 0);
+        what()
+    });
+    raised.join().unwrap()
+}
+
+/// As under `nice`. The lighter domain gets the ninth nice value after that of the process.
+#[test]
+fn a_heavier_domain_gets_more_of_a_cpu_in_a_process_that_is_nice() {
+    at_nice(10, || the_first_gets_more(&[hog("heavy", 1024), hog("light", 128)]));
+}
+
+#[test]
+fn weights_beyond_the_last_nice_value_are_named() {
+    let told = |weights: [u32; 2]| {
+        let domains = vec![hog("heavy", weights[0]), hog("light", weights[1])];
+        let ignored = ThreadsWorld::default().supports(&scenario(1, MS, domains)).unwrap();
+        ignored.into_iter().find(|it| it.key == "domain.weight").map(|it| it.reason)
+    };
+    at_nice(19, move || {
+        assert_eq!(told([256, 256]), None);
+        let reason = told([1024, 128]).unwrap();
+        let words = ["this process's, 19", "1024 to 128", "a nice value of 10 or less"];
+        words.iter().for_each(|word| assert!(reason.contains(word), "{reason}"));
+    });
+    // 50 nice values, of which there are 40.
+    let reason = told([65_535, 1]).unwrap();
+    assert!(reason.contains("65535 to 1") && !reason.contains("start it"), "{reason}");
 }
 
 #[test]
@@ -130,6 +168,11 @@ fn a_heavier_vcpu_gets_more_of_a_cpu() {
 
 /// Of two vCPUs on one CPU.
 fn the_first_gets_more(hogs: &[Domain]) {
+    let ignored = ThreadsWorld::default().supports(&scenario(1, MS, hogs.to_vec())).unwrap();
+    if let Some(weight) = ignored.iter().find(|ignored| ignored.key == "domain.weight") {
+        overspin_testing::skip(&weight.reason);
+        return;
+    }
     // Where other programs have the CPU, both get a few slices in a run, and their order decides. So the test goes on
     // until both together have had it for a while.
     let mut ran = [Picos::ZERO; 2];
