@@ -245,7 +245,8 @@ pub trait RawLock<P: Platform>: Sized + core::fmt::Debug {
     /// Acquires the lock, or gives up at a time of [`Platform::now`] and returns `None`. It looks at the lock at
     /// least once. A waiter that is granted the lock has it, however late the grant. A clock that stands still
     /// before the deadline means an unlimited wait. A wait ends some microseconds after the deadline, if the CPU
-    /// runs.
+    /// runs. What a CPU leaves behind when it gives up is known by the lock's address, so a lock must not be dropped either
+    /// while it is held, once a CPU has given up.
     ///
     /// Only a lock that is [`LockInfo::abortable`] has this function. In other locks a waiter cannot give up the
     /// place that it takes, or it sleeps without a limit.

@@ -31,6 +31,14 @@
 //! change which nodes are taken, unnoticed by the `NodePool::take` that it interrupts. So a handler with a deadline
 //! does not queue; it takes the lock when that is free.
 //!
+//! The note is the lock's address. So a lock must not be dropped or moved while it is held and a node is left behind in
+//! its queue: no releaser would ever remove that node, and its CPU would take it for a place in the queue of the next
+//! lock at that address, and time out there for ever. The mutexes of `overspin-native` do not reach this, though their
+//! guards can be forgotten and the locked mutex dropped: they acquire by [`RawLock::lock`] and [`RawLock::try_lock`],
+//! and only [`McsTp::lock_until`] leaves nodes behind. Callers of that follow [the protocol](RawLock#protocol). Then the
+//! last release before the lock goes has removed each node, and a note of a removed node does no harm: its CPU finds
+//! that and queues anew. (A number in place of the address would need a word in each lock.)
+//!
 //! **Properties.** Not fair: a waiter that is passed over goes to the end. Each waiter spins on its own line.
 //! Descheduled waiters cost the releaser a few misses each. But a waiter that is granted the lock within 10 us
 //! after it was descheduled keeps it, like a descheduled holder. Behind a descheduled holder, waiters give their

@@ -1,6 +1,10 @@
 //! Locks with time limits on threads. `overspin-check` has their models.
 
-use overspin_native::Mutex;
+use overspin_locks::mcs_tp::McsTp;
+use overspin_locks::{Platform, RawLock, Tuning};
+use overspin_native::{MAX_THREADS, Mutex, Threads};
+use std::ptr;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -75,4 +79,50 @@ fn threads_that_give_up_leave_the_mutex_to_the_others() {
     });
     assert_eq!(*mutex.lock(), acquired);
     assert!(gave_up.load(Relaxed) > 0, "nothing was tested");
+}
+
+/// A thread gives up, and its place in the queue is known by the lock's address. The lock is released, and goes; another one
+/// comes to the same address. The place must not count there, whether that lock is free or held.
+#[test]
+fn a_place_in_the_queue_of_a_lock_that_is_gone_does_not_count() {
+    let soon = || Threads::now() + 5_000_000;
+    let shared = McsTp::<Threads>::shared(MAX_THREADS, Tuning::DEFAULT).unwrap();
+    let lock = std::sync::RwLock::new(McsTp::<Threads>::new());
+    let address = || ptr::from_ref(&*lock.read().unwrap()).addr();
+    let (before, step) = (address(), Barrier::new(2));
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| {
+            for _ in 0..2 {
+                step.wait();
+                assert!(lock.read().unwrap().lock_until(&shared, soon()).is_none(), "it is held");
+                // Here the lock is replaced.
+                step.wait();
+                step.wait();
+                let lock = lock.read().unwrap();
+                let token = lock.lock_until(&shared, Threads::now() + LONG.as_nanos() as u64);
+                lock.unlock(&shared, token.expect("the other thread releases it"));
+                drop(lock);
+                step.wait();
+            }
+        });
+        for is_held in [false, true] {
+            let held = lock.read().unwrap();
+            let token = held.lock(&shared);
+            step.wait();
+            step.wait();
+            held.unlock(&shared, token);
+            drop(held);
+            *lock.write().unwrap() = McsTp::new();
+            assert_eq!(address(), before);
+            let new = lock.read().unwrap();
+            let token = is_held.then(|| new.lock(&shared));
+            step.wait();
+            if let Some(token) = token {
+                thread::sleep(SHORT);
+                new.unlock(&shared, token);
+            }
+            step.wait();
+        }
+        waiter.join().unwrap();
+    });
 }
