@@ -16,11 +16,16 @@ impl WakeAll for Threads {
 }
 
 /// For general use where most threads only read: readers and writers take turns, and neither starves. 36 bytes and the
-/// data, no limit on threads, no poisoning.
+/// data, no limit on threads that wait, no poisoning.
 ///
 /// A thread that has a read guard must not take another one of the same lock: a writer may wait between the two.
 /// An upgradable guard reads beside readers, and can become a write guard.
 ///
+/// # Panics
+/// `read` and `upgradable_read` panic if 32,767 read guards of the lock exist already, whether threads hold them or have
+/// forgotten them. `try_read` fails then, and a read with a time limit waits until that. The lock stays usable.
+///
+/// # Examples
 /// ```
 /// use overspin_native::RwLock;
 ///
@@ -56,7 +61,19 @@ const SHARED: rwlock::Shared<mutex::Shared> = rwlock::Shared {
     pace: Pace::SELDOM,
 };
 
-// SAFETY: the model checker checks that a writer is alone, and that what it did is seen. Nothing unwinds. The guards have no
+/// What a reader got. Panics as `std::sync::RwLock` does if it found too many others; the lock is untouched then.
+#[inline]
+fn admitted<T>(got: Result<T, rwlock::TooManyReaders>) -> T {
+    got.unwrap_or_else(|too_many| refuse(too_many))
+}
+
+#[cold]
+fn refuse(too_many: rwlock::TooManyReaders) -> ! {
+    panic!("{too_many}");
+}
+
+// SAFETY: the model checker checks that a writer is alone, and that what it did is seen. Nothing unwinds, but for readers that
+// have not entered. The guards have no
 // destructors. No other code refers to the words, so they can be moved or dropped while no thread can use them.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     const INIT: Self = Self(Algorithm::of(
@@ -71,7 +88,7 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 
     #[inline]
     fn lock_shared(&self) -> Guard<()> {
-        self.0.lock_shared(&SHARED);
+        admitted(self.0.lock_shared(&SHARED));
         Guard::new(())
     }
 
@@ -122,7 +139,7 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     type UpgradableGuard = Guard<mutex::Token>;
 
     fn lock_upgradable(&self) -> Self::UpgradableGuard {
-        Guard::new(self.0.lock_upgradable(&SHARED))
+        Guard::new(admitted(self.0.lock_upgradable(&SHARED)))
     }
 
     fn try_lock_upgradable(&self) -> Option<Self::UpgradableGuard> {

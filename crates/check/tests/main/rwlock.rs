@@ -61,7 +61,7 @@ impl<M: RawLock<LoomPlatform> + 'static> Counter<M> {
         let Self { lock, shared, .. } = self;
         match step {
             Read => {
-                lock.lock_shared(shared);
+                lock.lock_shared(shared).expect("few readers");
                 self.reads();
                 lock.unlock_shared();
             }
@@ -91,7 +91,7 @@ impl<M: RawLock<LoomPlatform> + 'static> Counter<M> {
                 lock.unlock_shared();
             }
             ReadAndWrite => {
-                let held = lock.lock_upgradable(shared);
+                let held = lock.lock_upgradable(shared).expect("few readers");
                 self.reads();
                 match lock.try_upgrade(held) {
                     Ok(token) => {

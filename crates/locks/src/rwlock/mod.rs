@@ -27,7 +27,8 @@
 //! release: a waiter that reads a changed count sees the word that it stands for.
 //!
 //! **Properties.** A thread that holds the lock as a reader and enters again can wait for a writer that waits for it. At most
-//! 32,767 readers hold it, and as many wait; the next ones look again and again. As with the
+//! [32,767](MOST_READERS) readers hold it; one that finds so many gives up, or looks again and again until its deadline. As
+//! many wait for a writer; the next ones look again and again until a waiting one is in. As with the
 //! [mutex](crate::mutex), a thread that leaves looks at the lock afterwards: it must stay in place until then.
 //!
 //! **Uncontended**: two read-modify-writes for a reader, and for a writer.
@@ -39,7 +40,7 @@ mod reader;
 mod upgradable;
 mod writer;
 
-use core::fmt::Debug;
+use core::fmt::{self, Debug};
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -56,6 +57,8 @@ const IDLE_PART: u32 = 4;
 /// Pauses between two such looks: about a microsecond.
 const MOST_PAUSES: u32 = 32;
 const MOST: u32 = (1 << 15) - 1;
+/// Maximum number of readers that hold a lock at a time.
+pub const MOST_READERS: u32 = MOST;
 
 /// Platforms that can wake all sleepers of a word.
 pub trait WakeAll: Platform {
@@ -94,6 +97,18 @@ pub struct Token<T> {
     /// Of the mutex, if the writer has queued there.
     queued: Option<T>,
 }
+
+/// The error of a reader that cannot enter because [`MOST_READERS`] hold the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyReaders;
+
+impl fmt::Display for TooManyReaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "too many active read locks on RwLock: {MOST_READERS} readers hold it")
+    }
+}
+
+impl core::error::Error for TooManyReaders {}
 
 fn readers(word: u32) -> u32 {
     (word / READER) & MOST

@@ -4,8 +4,8 @@ use core::mem;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    MOST, PENDING, READER, RwLock, Shared, WAITER, WRITER, admits_a_writer, admits_readers,
-    readers, waiters,
+    MOST, PENDING, READER, RwLock, Shared, TooManyReaders, WAITER, WRITER, admits_a_writer,
+    admits_readers, readers, waiters,
 };
 use crate::bug::right;
 use crate::deadline::{NEVER, has_passed, sleep};
@@ -27,20 +27,29 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         false
     }
 
-    /// Enters as a reader, or gives up at a time of [`Platform::now`](crate::Platform::now) and returns false.
+    /// Enters as a reader, or gives up at a time of [`Platform::now`](crate::Platform::now) and returns false. If there are too many
+    /// readers, it looks again and again until then; without a deadline (`u64::MAX`) it gives up.
     #[inline]
     pub fn lock_shared_until(&self, shared: &Shared<M::Shared>, deadline_ns: u64) -> bool {
         self.try_lock_shared() || self.wait_as_reader(shared, deadline_ns)
     }
 
     /// Enters as a reader.
+    ///
+    /// # Errors
+    /// If there are too many readers.
     #[inline]
-    pub fn lock_shared(&self, shared: &Shared<M::Shared>) {
-        while !self.lock_shared_until(shared, NEVER) {}
+    pub fn lock_shared(&self, shared: &Shared<M::Shared>) -> Result<(), TooManyReaders> {
+        if self.lock_shared_until(shared, NEVER) { Ok(()) } else { Err(TooManyReaders) }
     }
 
     #[cold]
     fn wait_as_reader(&self, shared: &Shared<M::Shared>, deadline_ns: u64) -> bool {
+        // Without a writer a reader waits only if there are too many readers, which may never leave.
+        let gives_up = |found: u32| match deadline_ns {
+            NEVER => found & WRITER == 0,
+            _ => has_passed::<P>(deadline_ns),
+        };
         let mut left = shared.spin_budget.min(FIRST_LOOKS);
         let mut later = shared.spin_budget - left;
         loop {
@@ -54,7 +63,7 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
                 }
                 Err(found) => found,
             };
-            if has_passed::<P>(deadline_ns) {
+            if gives_up(found) {
                 return false;
             }
             if found & WRITER == 0 || waiters(found) == MOST {
@@ -79,7 +88,7 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
                     self.after_waiting(entered);
                     return true;
                 }
-            } else if has_passed::<P>(deadline_ns) {
+            } else if gives_up(found) {
                 let counted = right!(WAITER, P, L2RwLockReaderGivesUpAndStaysCounted, 0);
                 // Relaxed: the thread has not seen what the lock protects.
                 self.after_waiting(self.word.fetch_sub(counted, Relaxed) - counted);

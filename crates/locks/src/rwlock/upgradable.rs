@@ -2,16 +2,24 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use super::{PENDING, READER, RwLock, Shared, Token, WRITER};
+use super::{PENDING, READER, RwLock, Shared, Token, TooManyReaders, WRITER};
 use crate::deadline::NEVER;
 use crate::{AtomicCell, RawLock, WakeAll};
 
 impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
     /// Enters as the reader that may become a writer: one at a time, beside other readers.
-    pub fn lock_upgradable(&self, shared: &Shared<M::Shared>) -> M::Token {
+    ///
+    /// # Errors
+    /// If there are too many readers.
+    pub fn lock_upgradable(&self, shared: &Shared<M::Shared>) -> Result<M::Token, TooManyReaders> {
         let held = self.writers.lock(&shared.writers);
-        self.lock_shared(shared);
-        held
+        match self.lock_shared(shared) {
+            Ok(()) => Ok(held),
+            Err(too_many) => {
+                self.writers.unlock(&shared.writers, held);
+                Err(too_many)
+            }
+        }
     }
 
     /// Locks for reading with the right to upgrade, if neither a writer nor another such reader is there or waits.

@@ -15,6 +15,8 @@ mod locks;
 /// The world of processes.
 #[cfg(feature = "world")]
 mod processes;
+/// Readers of the reader-writer lock at their limit.
+mod readers_limit;
 /// The reader-writer lock on threads.
 mod rwlock;
 /// Scenarios for the tests of worlds.
