@@ -151,8 +151,9 @@ impl<P: Platform> Qspinlock<P> {
     /// As the holder, ends the queue if `id` is all of it; returns whether it did. `found` is a recent
     /// value of the word.
     pub(crate) fn exchange_last_for_locked(&self, id: u32, found: u32) -> bool {
-        // The whole word: another CPU may have queued behind us since. Relaxed: the lock is acquired.
-        let exchange = || self.word.compare_exchange(found, LOCKED, Relaxed, Relaxed).is_ok();
+        // The whole word: another CPU may have queued behind us since. Release: the next first of the queue, which no CPU
+        // grants its place, sees that a paravirtual holder has taken its entry out of the table, and inserts its own.
+        let exchange = || self.word.compare_exchange(found, LOCKED, Release, Relaxed).is_ok();
         found >> TAIL_SHIFT == id
             && right!(exchange(), P, Q2QspinlockDropsTheTail, {
                 self.word.swap(LOCKED, Relaxed);
