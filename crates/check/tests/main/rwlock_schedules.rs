@@ -16,6 +16,8 @@ use shuttle::rand::{Rng, thread_rng};
 
 /// In `inside`, while a writer is there.
 const WRITER: isize = -1;
+/// A lock refuses no reader before there are some thousand.
+const FEW: &str = "there are few readers";
 /// Nanoseconds to a deadline: it has passed; it passes after some looks; it passes after a jump of the clock.
 const DEADLINES: [u64; 3] = [0, 5_000, 100_000_000];
 
@@ -60,7 +62,7 @@ impl<M: RawLock<SchedulePlatform>> Guarded<M> {
     }
 
     fn read(&self) {
-        self.lock.lock_shared(&self.shared);
+        self.lock.lock_shared(&self.shared).expect(FEW);
         self.reads();
         self.lock.unlock_shared();
     }
@@ -72,7 +74,8 @@ impl<M: RawLock<SchedulePlatform>> Guarded<M> {
     }
 
     fn read_until(&self, deadline: u64) {
-        if world().until(deadline, || self.lock.lock_shared_until(&self.shared, deadline)) {
+        let attempt = || self.lock.lock_shared_until(&self.shared, deadline);
+        if world().until(deadline, attempt) {
             self.reads();
             self.lock.unlock_shared();
         }
@@ -96,7 +99,7 @@ impl<M: RawLock<SchedulePlatform>> Guarded<M> {
     }
 
     fn read_and_write(&self) {
-        let held = self.lock.lock_upgradable(&self.shared);
+        let held = self.lock.lock_upgradable(&self.shared).expect(FEW);
         self.reads();
         let token = match self.lock.try_upgrade(held) {
             Ok(token) => token,
