@@ -36,6 +36,7 @@ pub(crate) const KINDS: &[Kind] = &[
                 "condvar",
                 "rwlock",
                 "time_limits",
+                "readers_limit",
                 "left_behind",
             ],
         ],

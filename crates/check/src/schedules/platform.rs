@@ -92,6 +92,7 @@ impl Platform for SchedulePlatform {
 
     fn poll() {
         let world = world();
+        world.sleeps_until(u64::MAX);
         world.interrupt();
         world.turn();
         // The sleep ends when the latch is set, whatever this CPU has seen of the latch.
@@ -108,6 +109,7 @@ impl Platform for SchedulePlatform {
     }
 
     fn wait(cell: &ScheduleU32, value: u32) {
+        world().sleeps_until(u64::MAX);
         // No other CPU runs between the look and the parking. The kernel looks under a lock that the waker
         // takes too, so it sees all writes before the wake.
         if cell.find(Relaxed, true).0 == value && !one_in(SPURIOUS_ONE_IN) {

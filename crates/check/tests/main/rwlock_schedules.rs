@@ -82,6 +82,10 @@ impl<M: RawLock<SchedulePlatform>> Guarded<M> {
     }
 
     fn write_until(&self, deadline: u64) {
+        // Behind a mutex that cannot give up, a writer waits without a limit.
+        if M::LOCK_UNTIL.is_none() {
+            return;
+        }
         let token =
             world().until(deadline, || self.lock.lock_exclusive_until(&self.shared, deadline));
         if let Some(token) = token {
