@@ -20,9 +20,6 @@ use crate::{Mutation, NO_SPIN, Report, suite};
 /// best hidden one needs a sleeper, a waiter that gives up and a releaser at the right moment: some 2,600 of 8 CPUs.
 const SCHEDULES: [(usize, usize); 2] = [(4, 5_000), (8, 30_000)];
 
-/// Nanoseconds to a deadline in schedules: it has passed; it passes after some looks; it passes after a clock jump.
-const DEADLINES: [u64; 3] = [0, 5_000, 100_000_000];
-
 /// Attempts an acquisition in a model. The deadline passes at the `looks`th look at the clock. Returns whether the
 /// CPU acquired the lock.
 pub(crate) fn modelled<L: RawLock<LoomPlatform>>(
@@ -137,8 +134,7 @@ fn attempt<L: RawLock<SchedulePlatform>>(
     shared: &L::Shared,
     lock_until: LockUntil<SchedulePlatform, L>,
 ) {
-    let patience = DEADLINES[thread_rng().gen_range(0..DEADLINES.len())];
-    let deadline = SchedulePlatform::now() + patience;
+    let deadline = schedules::deadline();
     let attempt = || asked::lock_until(&it.lock, shared, lock_until, deadline);
     if let Some(token) = schedules::world().until(deadline, attempt) {
         it.leave(shared, token);

@@ -6,18 +6,14 @@ use std::path::{Path, PathBuf};
 
 use overspin_check::threads::StdPlatform;
 use overspin_locks::{RawLock, for_each_lock};
+use overspin_testing::root;
 use serde::Deserialize;
 
 use super::Result;
 use super::fault::Fault;
 
-/// Folders of builds, and of editors and version control.
+/// Folders of what is built or fetched.
 const NOT_COPIED: [&str; 2] = ["target", "node_modules"];
-
-/// The root of the workspace.
-pub(crate) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// Makes `dir` a copy of the workspace with the faults of a batch.
 pub(crate) fn copy_with(dir: &Path, batch: &[Fault]) -> Result<()> {

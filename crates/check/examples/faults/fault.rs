@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::Result;
-use super::copy::root;
+use overspin_testing::root;
 
 /// A kind of faults: those of one file below `crates/check/faults`.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ const SEEN_BY: &[(&str, &[&str])] = &[
     ("pv_qspinlock/", &["pv-qspinlock", "pv-qspinlock-4.2", "pv-qspinlock-4.5"]),
 ];
 
-/// Files of locks that one lock uses, or those of [`SEEN_BY`]; a fault in another file, such as `nodes.rs`, is built alone.
+/// Many locks use these files, so a fault in one of them is built alone.
 const SHARED: &[&str] =
     &["nodes.rs", "lottery.rs", "delay.rs", "core_cells.rs", "padded.rs", "platform.rs", "lib.rs"];
 
@@ -80,12 +80,12 @@ struct Faults {
 }
 
 /// A fault of one of the files below `crates/check/faults`.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fault {
     #[serde(skip)]
     pub(crate) id: String,
-    #[serde(skip, default = "of_locks")]
+    #[serde(skip)]
     pub(crate) kind: &'static Kind,
     /// The lock whose checks judge it; only faults of the kind `locks` have one.
     #[serde(default)]
@@ -106,26 +106,16 @@ pub(crate) struct Fault {
     pub(crate) fate: Option<String>,
 }
 
-fn of_locks() -> &'static Kind {
-    &KINDS[0]
+impl Default for &'static Kind {
+    fn default() -> Self {
+        &KINDS[0]
+    }
 }
 
 impl Fault {
     /// No fault in `lock`.
     pub(crate) fn none(lock: &str) -> Self {
-        Self {
-            id: lock.into(),
-            kind: of_locks(),
-            lock: lock.into(),
-            file: String::new(),
-            from: String::new(),
-            to: String::new(),
-            what: "None.".into(),
-            why: String::new(),
-            class: String::new(),
-            first: None,
-            fate: None,
-        }
+        Self { id: lock.into(), lock: lock.into(), what: "None.".into(), ..Self::default() }
     }
 
     /// Returns `source` with the fault in it.

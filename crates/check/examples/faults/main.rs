@@ -27,9 +27,9 @@ mod copy;
 mod fault;
 mod judge;
 
-use copy::root;
 use fault::{Fault, KINDS, batches, faults};
 use judge::{Built, Fate, Name, build, judge, short};
+use overspin_testing::root;
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 

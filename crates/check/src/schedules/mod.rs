@@ -13,6 +13,7 @@ mod cpus;
 mod memory;
 mod plans;
 mod platform;
+mod rivalry;
 mod strategy;
 mod waiting;
 mod world;
@@ -22,16 +23,26 @@ pub use cpus::on_cpus;
 pub use memory::Consistency;
 pub(crate) use plans::Protected;
 pub use plans::{
-    OVERTAKEN, UNORDERED_MESSAGE, crowd, last_user_frees, mixed, out_of_nodes, pairs, rivals,
-    several,
+    UNORDERED_MESSAGE, crowd, last_user_frees, mixed, out_of_nodes, pairs, rivals, several,
 };
 pub use platform::SchedulePlatform;
+pub use rivalry::Rivalry;
 pub use strategy::{Plan, Strategy};
 pub use world::{World, world};
 
+use overspin_locks::Platform;
 use shuttle::rand::{Rng, thread_rng};
 
 /// Returns true once in `n` times, at random.
 fn one_in(n: u32) -> bool {
     thread_rng().gen_range(0..n) == 0
+}
+
+/// Nanoseconds to a deadline: it has passed; it passes after some looks; it passes after a jump of the clock.
+const DEADLINES: [u64; 3] = [0, 5_000, 100_000_000];
+
+/// Returns a random deadline, for an attempt that begins now.
+pub fn deadline() -> u64 {
+    let patience = DEADLINES[thread_rng().gen_range(0..DEADLINES.len())];
+    SchedulePlatform::now() + patience
 }

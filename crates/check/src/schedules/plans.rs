@@ -11,6 +11,7 @@ use super::cpus::on_cpus;
 use super::memory::Consistency;
 use super::one_in;
 use super::platform::SchedulePlatform;
+use super::rivalry::Rivalry;
 use super::strategy::Plan;
 use super::world::world;
 use crate::NO_SPIN;
@@ -135,17 +136,7 @@ fn assert_first_come(cpus: usize, came: u64) {
     assert_eq!(passed, None, "a CPU was overtaken by one that came while it waited");
 }
 
-/// The most acquisitions of others for each of them, from the moment when a CPU comes to its own acquisition.
-///
-/// CPUs are scheduled at random, all as often as each other, so a waiter of a lock without any order finds it free as often as
-/// others do. It loses 100 times to each of several others by bad luck once in 10^20. A lottery lets a waiter in once in 4.
-pub const OVERTAKEN: usize = 100;
-
-/// The message about a waiter that never gets the lock.
-const STARVED: &str = "a waiter starves";
-
-/// CPU 0 takes the lock `pairs` times, while all others take it, or try to, again and again. Schedules must be fair: at random, all CPUs
-/// equally likely.
+/// CPU 0 takes the lock `pairs` times, while all others take it, or try to, again and again.
 ///
 /// # Panics
 /// When the plan runs, if the lock does not serve that many CPUs.
@@ -160,27 +151,21 @@ where
         let shared = L::shared(cpus, tuning).expect("the lock serves that many CPUs");
         let it = Arc::new((Protected::<L>::new(&shared), shared));
         let of_all = Arc::clone(&it);
-        // Sections at the last time when CPU 0 did not wait, and whether it has done.
-        let (came_at, is_done) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let rivalry = Rivalry::default();
         on_cpus(cpus, move |cpu| {
             let (it, shared) = &*of_all;
             if cpu == 0 {
-                (0..pairs).for_each(|_| came_at.store(it.pair(shared), Relaxed));
-                is_done.store(true, Relaxed);
+                (0..pairs).for_each(|_| rivalry.comes(it.pair(shared)));
+                rivalry.ends();
                 return;
             }
-            while !is_done.load(Relaxed) {
+            while !rivalry.is_over() {
                 let token = match one_in(2) {
                     true => asked::try_lock(&it.lock, shared),
                     false => Some(asked::lock(&it.lock, shared)),
                 };
                 let Some(token) = token else { continue };
-                let overtaken = it.leave(shared, token).saturating_sub(came_at.load(Relaxed));
-                let most = OVERTAKEN * (cpus - 1);
-                assert!(
-                    overtaken <= most || is_done.load(Relaxed),
-                    "{STARVED}: {overtaken} others came first"
-                );
+                rivalry.was_inside(it.leave(shared, token), cpus - 1);
             }
         });
         let (it, shared) = &*it;

@@ -7,6 +7,7 @@
 use std::sync::Once;
 
 use overspin_check::model::Model;
+use overspin_check::schedules::{Plan, Strategy};
 use overspin_check::seeded::Caught;
 use overspin_check::{Mutation, seeded_by_name_within};
 use overspin_testing::{deep, skip};
@@ -108,6 +109,16 @@ pub fn schedules(lock: &str) -> usize {
     }
     say();
     more.unwrap_or(SCHEDULES)
+}
+
+/// Asserts that so many schedules of a plan pass, or ten times as many.
+pub fn passes(plan: &Plan, strategies: &[Strategy], schedules: usize) {
+    let schedules = if deep() { 10 * schedules } else { schedules };
+    for strategy in strategies {
+        let report = plan.explore(*strategy, schedules, 1, Mutation::None);
+        let is_fine = report.complete && report.fault.is_none();
+        assert!(is_fine, "{} schedules of {plan:?}: {report:?}", strategy.name());
+    }
 }
 
 /// Looks for a bug in the lock of this name, by default with fewer executions of the models.

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-use overspin_check::Mutation;
-use overspin_check::schedules::{Plan, SchedulePlatform, ScheduleU32, Strategy, on_cpus, world};
+use crate::bounds;
+use overspin_check::schedules::{
+    Plan, SchedulePlatform, ScheduleU32, Strategy, deadline, on_cpus, world,
+};
 use overspin_locks::mutex::Shared;
-use overspin_locks::{AtomicCell, Condvar, Mutex, Platform, RawLock};
-use overspin_testing::deep;
+use overspin_locks::{AtomicCell, Condvar, Mutex, RawLock};
 use shuttle::rand::{Rng, thread_rng};
 
 /// No deadline.
 const NEVER: u64 = u64::MAX;
-/// Nanoseconds to a deadline: it has passed; it passes after some looks; it passes after a jump of the clock.
-const DEADLINES: [u64; 3] = [0, 5_000, 100_000_000];
 
 /// Things behind a mutex, for which CPUs wait.
 struct Store {
@@ -121,8 +120,7 @@ fn store(cpus: usize) -> Plan {
                     continue;
                 }
                 // Not for ever: the schedule may never run those that bring things.
-                let patience = || DEADLINES[thread_rng().gen_range(0..DEADLINES.len())];
-                if (0..3).any(|_| of_all.take(SchedulePlatform::now() + patience())) {
+                if (0..3).any(|_| of_all.take(deadline())) {
                     count.fetch_add(1, Relaxed);
                 }
             }
@@ -143,11 +141,6 @@ fn store(cpus: usize) -> Plan {
 #[test]
 fn no_notification_is_lost() {
     for (cpus, schedules) in [(3, 2_000), (6, 700), (12, 150)] {
-        let schedules = if deep() { 10 * schedules } else { schedules };
-        for strategy in [Strategy::Random, Strategy::Pct] {
-            let report = store(cpus).explore(strategy, schedules, 1, Mutation::None);
-            let is_fine = report.complete && report.fault.is_none();
-            assert!(is_fine, "{} schedules of {cpus} CPUs: {report:?}", strategy.name());
-        }
+        bounds::passes(&store(cpus), &[Strategy::Random, Strategy::Pct], schedules);
     }
 }

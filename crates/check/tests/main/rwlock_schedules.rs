@@ -3,25 +3,22 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize};
+use std::sync::atomic::{AtomicIsize, AtomicUsize};
 
-use overspin_check::Mutation;
+use crate::bounds;
 use overspin_check::schedules::{
-    OVERTAKEN, Plan, SchedulePlatform, ScheduleU32, Strategy, on_cpus, world,
+    Plan, Rivalry, SchedulePlatform, ScheduleU32, Strategy, deadline, on_cpus, world,
 };
 use overspin_locks::rwlock::{RwLock, Shared};
-use overspin_locks::{AtomicCell, Futex, Mutex, Pace, Platform, RawLock, Tuning};
-use overspin_testing::deep;
+use overspin_locks::{AtomicCell, Futex, Mutex, Pace, RawLock, Tuning};
 use shuttle::rand::{Rng, thread_rng};
 
 /// In `inside`, while a writer is there.
 const WRITER: isize = -1;
 /// A lock refuses no reader before there are some thousand.
 const FEW: &str = "there are few readers";
-/// Nanoseconds to a deadline: it has passed; it passes after some looks; it passes after a jump of the clock.
-const DEADLINES: [u64; 3] = [0, 5_000, 100_000_000];
 
-/// A lock, and who is in its sections.
+/// A lock, with a count of those that are in its sections.
 struct Guarded<M: RawLock<SchedulePlatform>> {
     lock: RwLock<SchedulePlatform, M>,
     shared: Shared<M::Shared>,
@@ -130,8 +127,6 @@ where
         let of_all = Arc::clone(&it);
         on_cpus(cpus, move |_| {
             for _ in 0..4 {
-                let patience = DEADLINES[thread_rng().gen_range(0..DEADLINES.len())];
-                let deadline = || SchedulePlatform::now() + patience;
                 match thread_rng().gen_range(0..8) {
                     0 | 1 => of_all.read(),
                     2 => of_all.write(),
@@ -158,53 +153,39 @@ where
     Plan::new(cpus, move || {
         let it = Arc::new(Guarded::<M>::new(cpus));
         let of_all = Arc::clone(&it);
-        // Sections at the last time when CPU 0 did not wait, and whether it has done.
-        let (came_at, is_done) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let rivalry = Rivalry::default();
         on_cpus(cpus, move |cpu| {
             let it = &*of_all;
             if cpu == 0 {
                 for _ in 0..2 {
-                    came_at.store(it.sections.load(Relaxed), Relaxed);
+                    rivalry.comes(it.sections.load(Relaxed));
                     if writes { it.write() } else { it.read() }
                 }
-                is_done.store(true, Relaxed);
+                rivalry.ends();
                 return;
             }
-            while !is_done.load(Relaxed) {
+            while !rivalry.is_over() {
                 if rivals_write && thread_rng().gen_range(0..2) == 0 {
                     it.write()
                 } else {
                     it.read()
                 }
-                let overtaken = it.sections.load(Relaxed).saturating_sub(came_at.load(Relaxed));
-                let most = OVERTAKEN * (cpus - 1);
-                assert!(
-                    overtaken <= most || is_done.load(Relaxed),
-                    "it starves: {overtaken} came first"
-                );
+                rivalry.was_inside(it.sections.load(Relaxed), cpus - 1);
             }
         });
         it.assert_free();
     })
 }
 
-fn passes(plan: &Plan, strategies: &[Strategy], schedules: usize) {
-    let schedules = if deep() { 10 * schedules } else { schedules };
-    for strategy in strategies {
-        let report = plan.explore(*strategy, schedules, 1, Mutation::None);
-        assert!(report.complete && report.fault.is_none(), "{}: {report:?}", strategy.name());
-    }
-}
-
 #[test]
 fn mixed_work() {
     for (cpus, schedules) in [(3, 1_500), (6, 500), (12, 100)] {
-        passes(
+        bounds::passes(
             &mixed::<Futex<SchedulePlatform>>(cpus),
             &[Strategy::Random, Strategy::Pct],
             schedules,
         );
-        passes(
+        bounds::passes(
             &mixed::<Mutex<SchedulePlatform>>(cpus),
             &[Strategy::Random, Strategy::Pct],
             schedules,
@@ -218,7 +199,7 @@ fn nobody_starves() {
     for (writes, rivals_write) in [(true, false), (true, true), (false, true)] {
         for (cpus, schedules) in [(3, 500), (6, 150), (12, 40)] {
             let plan = rivals::<Mutex<SchedulePlatform>>(cpus, writes, rivals_write);
-            passes(&plan, &[Strategy::Random], schedules);
+            bounds::passes(&plan, &[Strategy::Random], schedules);
         }
     }
 }

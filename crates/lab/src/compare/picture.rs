@@ -11,20 +11,13 @@ use std::path::Path;
 /// their order.
 #[must_use]
 pub fn picture(all: &[Comparison], confidence: f64) -> Markup {
-    let mut files: Vec<&String> = Vec::new();
-    let mut metrics: Vec<(&str, &str)> = Vec::new();
-    for c in all {
-        files.extend(c.files.iter().filter(|file| !files.contains(file)).collect::<Vec<_>>());
-        metrics.extend(Some((&*c.metric, &*c.unit)).filter(|metric| !metrics.contains(metric)));
-    }
+    let files = each_once(all.iter().flat_map(|c| &c.files));
+    let metrics = each_once(all.iter().map(|c| (&*c.metric, &*c.unit)));
     let names: Vec<String> = files.iter().map(|file| name(file)).collect();
     let note = format!("Bars are means; whiskers are their {} % intervals.", 100.0 * confidence);
     let panel = |(metric, unit): &(&str, &str)| {
         let of: Vec<&Comparison> = all.iter().filter(|c| c.metric == *metric).collect();
-        let mut places: Vec<&str> = Vec::new();
-        for c in &of {
-            places.extend(Some(&*c.place).filter(|place| !places.contains(place)));
-        }
+        let places = each_once(of.iter().map(|c| &*c.place));
         let rows = places.iter().map(|place| {
             let here = || of.iter().filter(|c| c.place == *place);
             let sets = || here().flat_map(|c| c.files.iter().zip(&c.summaries));
@@ -46,6 +39,16 @@ pub fn picture(all: &[Comparison], confidence: f64) -> Markup {
     };
     let panels: Vec<Panel> = metrics.iter().map(panel).collect();
     overspin_report::picture(&names.join(", "), &panels)
+}
+
+/// What there is, each once, in the order of the first.
+fn each_once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    all.fold(Vec::new(), |mut found, next| {
+        if !found.contains(&next) {
+            found.push(next);
+        }
+        found
+    })
 }
 
 /// What a file is called in the legend: its name, without its folder and its ending.
