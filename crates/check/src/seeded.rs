@@ -41,6 +41,7 @@ const BUGS: &[(&str, Mutation)] = &[
     ("qspinlock-unfair", Mutation::Seeded(Bug::U4QspinlockUnfairKeepsThePredecessor)),
     ("mcs-tp", Mutation::Seeded(Bug::Y2McsTpReusesTheNodeLeftBehind)),
     ("mcs-tp", Mutation::Seeded(Bug::Y3McsTpGivesUpThoughGranted)),
+    ("mcs-tp", Mutation::Seeded(Bug::Y4McsTpTellsEachAtOnce)),
     ("mutex", Mutation::Seeded(Bug::O10MutexGivesUpWithoutASuccessor)),
     ("shfllock", Mutation::Seeded(Bug::S1ShflLockMovesTheTail)),
     ("shfllock", Mutation::Seeded(Bug::S2ShflLockHeadPublishedRelaxed)),
@@ -143,12 +144,19 @@ where
         return Caught::new(by, report);
     }
     for most in [SCHEDULES_AT_FIRST, usize::MAX] {
-        for (name, plan, count) in [
-            ("pairs", schedules::pairs::<S>(4, 3, 2), SCHEDULES_OF_PAIRS),
-            ("pairs, weak memory", schedules::pairs::<S>(8, 2, 2).weak(), SCHEDULES_OF_PAIRS),
-            ("nesting", schedules::mixed::<S>(4, 4), SCHEDULES_OF_NESTING),
+        let drawn = &[Strategy::Random, Strategy::Pct][..];
+        for (name, plan, count, strategies) in [
+            ("pairs", schedules::pairs::<S>(4, 3, 2), SCHEDULES_OF_PAIRS, drawn),
+            (
+                "pairs, weak memory",
+                schedules::pairs::<S>(8, 2, 2).weak(),
+                SCHEDULES_OF_PAIRS,
+                drawn,
+            ),
+            ("pairs", schedules::pairs::<S>(3, 3, 2), SCHEDULES_OF_PAIRS, &[Strategy::Lasso]),
+            ("nesting", schedules::mixed::<S>(4, 4), SCHEDULES_OF_NESTING, drawn),
         ] {
-            for strategy in [Strategy::Random, Strategy::Pct] {
+            for &strategy in strategies {
                 let report = plan.explore(strategy, count.min(most), SEED, bug);
                 let by = format!("{} schedules, {name}, {} CPUs", strategy.name(), plan.cpus);
                 if let Some(caught) = Caught::new(by, report) {

@@ -79,6 +79,8 @@ pub enum Bug {
     Y2McsTpReusesTheNodeLeftBehind,
     /// MCS-TP: a waiter gives up although it has just been granted the lock.
     Y3McsTpGivesUpThoughGranted,
+    /// MCS-TP: a releaser tells each waiter at once that it was removed, so that the same ones queue again before it.
+    Y4McsTpTellsEachAtOnce,
     /// FlexGuard: a waiter that goes to sleep does not grant its successor in the queue.
     G1FlexGuardLeavesWithoutGrant,
     /// Paravirtual ticket lock of 2012: a releaser looks for the flag before it releases.

@@ -50,7 +50,7 @@
 //!
 //! **Source.** He, Scherer and Scott, "Preemption adaptivity in time-published queue-based spin locks", HiPC 2005.
 //! Deviations: [`RawLock::lock`] goes on after a time-out, so a node belongs to one lock while it is in a queue;
-//! the scan removes nodes as it goes, without a limit, because a waiter that queues again publishes a fresh time;
+//! the scan tells as many waiters at once as there are CPUs (published: 1,000) that they were removed, and the others at its end;
 //! patience is counted in iterations; a CPU that gave up and then calls [`RawLock::lock`] queues anew.
 
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -212,6 +212,11 @@ impl<P: Platform> Shared<P> {
         &self.left_at[id as usize - 1]
     }
 
+    /// The number of CPUs.
+    fn cpus(&self) -> usize {
+        self.left_at.len() / pool_size(1)
+    }
+
     /// Takes a node of this CPU. If none is left, takes one that was left behind, except in a handler.
     #[inline]
     fn take(&self) -> Option<u32> {
@@ -368,6 +373,48 @@ impl<P: Platform> McsTp<P> {
         }
     }
 
+    /// For the releaser: the node behind `id`, which is the first in the queue; `None` if there is none, and so the lock is free now.
+    #[inline]
+    fn next(&self, shared: &Shared<P>, id: u32) -> Option<u32> {
+        let node = self.node(shared, id);
+        // Acquire: pairs with the link.
+        let next = node.next.load(Acquire);
+        if next != NIL {
+            return Some(next);
+        }
+        // Release: what the holder did happens before the next acquisition.
+        let is_last = self.tail.compare_exchange(id, NIL, Release, Relaxed).is_ok();
+        (!is_last).then(|| await_link(&node.next))
+    }
+
+    /// For the releaser: passes over the node `first`, and all others up to one that is granted the lock, or to the end.
+    ///
+    /// A waiter that is told that it was removed may queue again, and be passed over again. So the first of them are told at
+    /// once, and the others when the scan has ended: it ends, since then no node comes twice.
+    #[cold]
+    fn pass_over(&self, shared: &Shared<P>, first: u32) {
+        // Release: after this the owner may write `next`, which we have already read.
+        let tell = |id| self.node(shared, id).status.store(REMOVED, Release);
+        let mut id = first;
+        let (mut to_tell, mut told) = (None, 0);
+        loop {
+            let next = self.next(shared, id);
+            if right!(told < shared.cpus(), P, Y4McsTpTellsEachAtOnce, true) {
+                tell(id);
+                told += 1;
+            } else {
+                to_tell = to_tell.or(Some(id));
+            }
+            let Some(next) = next.filter(|next| !self.node(shared, *next).grant()) else { break };
+            id = next;
+        }
+        while let Some(one) = to_tell {
+            // Relaxed: as this CPU has read it before.
+            to_tell = (one != id).then(|| self.node(shared, one).next.load(Relaxed));
+            tell(one);
+        }
+    }
+
     /// Begins the critical section.
     #[inline]
     fn begin(&self, id: u32) -> Token {
@@ -415,30 +462,12 @@ impl<P: Platform> RawLock<P> for McsTp<P> {
 
     #[inline(always)]
     fn unlock(&self, shared: &Shared<P>, Token(own): Token) {
-        let mut id = own;
-        loop {
-            let node = self.node(shared, id);
-            // Acquire: pairs with the link.
-            let mut next = node.next.load(Acquire);
-            let was_last = next == NIL
-                // Release: what the holder did happens before the next acquisition.
-                && self.tail.compare_exchange(id, NIL, Release, Relaxed).is_ok();
-            if next == NIL && !was_last {
-                next = await_link(&node.next);
+        if let Some(next) = self.next(shared, own) {
+            // Before the grant: after it the spare may belong to another CPU.
+            self.node(shared, own).next.store(NIL, Relaxed);
+            if !self.node(shared, next).grant() {
+                self.pass_over(shared, next);
             }
-            if id == own {
-                if !was_last {
-                    // Before the grant: after it the spare may belong to another CPU.
-                    node.next.store(NIL, Relaxed);
-                }
-            } else {
-                // Release: after this the owner may write `next`, which we have already read.
-                node.status.store(REMOVED, Release);
-            }
-            if was_last || self.node(shared, next).grant() {
-                break;
-            }
-            id = next;
         }
         shared.nodes.give_back(own);
     }

@@ -244,6 +244,11 @@ impl Model {
         Self { most: Some(executions), ..self }
     }
 
+    /// Allows so many more preemptions.
+    pub fn further(self, preemptions: usize) -> Self {
+        Self { preemptions: self.preemptions + preemptions, ..self }
+    }
+
     /// Creates a model of `cpus` CPUs that each take the lock `pairs` times.
     pub fn pairs<L: RawLock<LoomPlatform> + 'static>(
         cpus: usize,
@@ -354,11 +359,12 @@ impl Model {
     fn tell(&self, mutation: Mutation) -> Report {
         let result = self.explore(mutation);
         println!(
-            "{}: {mutation:?}, {} CPUs, {} preemptions: {} executions, {} ms",
+            "{}: {mutation:?}, {} CPUs, {} preemptions: {} executions, {}, {} ms",
             std::thread::current().name().unwrap_or("?"),
             self.cpus,
             self.preemptions,
             result.runs,
+            if result.complete { "all" } else { "not all" },
             result.time.as_millis(),
         );
         result

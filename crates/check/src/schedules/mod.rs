@@ -10,6 +10,7 @@
 
 mod cells;
 mod cpus;
+mod lasso;
 mod memory;
 mod plans;
 mod platform;
@@ -23,10 +24,12 @@ pub use cpus::on_cpus;
 pub use memory::Consistency;
 pub(crate) use plans::Protected;
 pub use plans::{
-    UNORDERED_MESSAGE, crowd, last_user_frees, mixed, out_of_nodes, pairs, rivals, several,
+    UNORDERED_MESSAGE, crowd, last_user_frees, mixed, out_of_nodes, pairs, rivals,
+    rivals_that_wait, several,
 };
 pub use platform::SchedulePlatform;
 pub use rivalry::Rivalry;
+pub(crate) use rivalry::STARVES;
 pub use strategy::{Plan, Strategy};
 pub use world::{World, world};
 

@@ -136,11 +136,32 @@ fn assert_first_come(cpus: usize, came: u64) {
     assert_eq!(passed, None, "a CPU was overtaken by one that came while it waited");
 }
 
-/// CPU 0 takes the lock `pairs` times, while all others take it, or try to, again and again.
+/// CPU 0 takes the lock `pairs` times, while all others take it, or try to, again and again: each of them `most` times at most
+/// while CPU 0 wants it.
 ///
 /// # Panics
 /// When the plan runs, if the lock does not serve that many CPUs.
-pub fn rivals<L>(cpus: usize, pairs: usize) -> Plan
+pub fn rivals<L>(cpus: usize, pairs: usize, most: usize) -> Plan
+where
+    L: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    L::Shared: Send + Sync,
+{
+    rivalry::<L>(cpus, pairs, most, || one_in(2))
+}
+
+/// As [`rivals`], but all CPUs wait for the lock.
+///
+/// # Panics
+/// When the plan runs, if the lock does not serve that many CPUs.
+pub fn rivals_that_wait<L>(cpus: usize, pairs: usize, most: usize) -> Plan
+where
+    L: RawLock<SchedulePlatform> + Send + Sync + 'static,
+    L::Shared: Send + Sync,
+{
+    rivalry::<L>(cpus, pairs, most, || false)
+}
+
+fn rivalry<L>(cpus: usize, pairs: usize, most: usize, tries: fn() -> bool) -> Plan
 where
     L: RawLock<SchedulePlatform> + Send + Sync + 'static,
     L::Shared: Send + Sync,
@@ -151,7 +172,7 @@ where
         let shared = L::shared(cpus, tuning).expect("the lock serves that many CPUs");
         let it = Arc::new((Protected::<L>::new(&shared), shared));
         let of_all = Arc::clone(&it);
-        let rivalry = Rivalry::default();
+        let rivalry = Rivalry::new(most);
         on_cpus(cpus, move |cpu| {
             let (it, shared) = &*of_all;
             if cpu == 0 {
@@ -160,7 +181,7 @@ where
                 return;
             }
             while !rivalry.is_over() {
-                let token = match one_in(2) {
+                let token = match tries() {
                     true => asked::try_lock(&it.lock, shared),
                     false => Some(asked::lock(&it.lock, shared)),
                 };

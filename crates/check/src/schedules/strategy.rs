@@ -12,12 +12,13 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Schedule, Scheduler, Tas
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
 use super::cpus::catch;
+use super::lasso::Lassos;
 use super::memory::Consistency;
 use super::world::World;
 use crate::{Mutation, Report};
 
 /// Steps of one execution, for each CPU. The longest execution of a correct lock takes some thousand.
-const MAX_STEPS: usize = 100_000;
+const MAX_STEPS: usize = 200_000;
 
 /// The message of shuttle after that many steps.
 const EXHAUSTED: &str = "exceeded max_steps bound";
@@ -34,6 +35,8 @@ pub enum Strategy {
     /// Probabilistic concurrency testing: strict random priorities with a few random changes, so that one CPU can be
     /// far behind the others. Burckhardt and others, ASPLOS 2010.
     Pct,
+    /// Of two CPUs or three: short stems and loops, each once, until there are no more. See [`Lassos`].
+    Lasso,
 }
 
 impl Strategy {
@@ -42,6 +45,7 @@ impl Strategy {
         match self {
             Self::Random => "random",
             Self::Pct => "PCT",
+            Self::Lasso => "lasso",
         }
     }
 }
@@ -111,6 +115,10 @@ impl Plan {
             }
             Strategy::Pct => {
                 let scheduler = PctScheduler::new_from_seed(seed, PCT_DEPTH, schedules);
+                Runner::new(Awake(ManuallyDrop::new(scheduler)), config).run(execution)
+            }
+            Strategy::Lasso => {
+                let scheduler = Lassos::new(cpus, schedules, seed);
                 Runner::new(Awake(ManuallyDrop::new(scheduler)), config).run(execution)
             }
         }));

@@ -2,9 +2,12 @@
 //!
 //! By default a model stops after at least twice as many executions as any seeded bug takes that it must find, or any
 //! fault of `faults`, by the tables of `docs/model-checking.md` and `docs/faults.md`. With `OVERSPIN_DEEP=1`, which CI
-//! sets, and in `overspin check`, models go on to their bounds on preemptions. Likewise for random schedules.
+//! sets, and in `overspin check`, models go on to their bounds on preemptions. Likewise for random schedules. With
+//! `OVERSPIN_FURTHER=2` too, models go two preemptions further, for [`FURTHER`] at most each.
 
+use std::env;
 use std::sync::Once;
+use std::time::Duration;
 
 use overspin_check::model::Model;
 use overspin_check::schedules::{Plan, Strategy};
@@ -14,6 +17,9 @@ use overspin_testing::{deep, skip};
 
 /// Executions of a model. The latest bug that needs no line below is P6, at 761.
 pub const EXECUTIONS: usize = 1_600;
+
+/// The time for a model whose bound on preemptions is raised.
+const FURTHER: Duration = Duration::from_secs(300);
 
 /// Models with later bugs or faults: the lock, the model, executions.
 const LATER: &[(&str, &str, usize)] = &[
@@ -77,6 +83,10 @@ impl Bounded {
     }
 
     fn model(&self) -> Model {
+        if let Ok(preemptions) = env::var("OVERSPIN_FURTHER") {
+            let preemptions = preemptions.parse().expect("a number of preemptions");
+            return self.model.clone().further(preemptions).time_limit(FURTHER);
+        }
         if deep() {
             return self.model.clone();
         }

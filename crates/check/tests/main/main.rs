@@ -14,6 +14,7 @@ mod descheduled;
 mod ends;
 /// The examples that have tests.
 mod examples;
+mod lasso;
 /// Models of every lock of the registry.
 mod model;
 /// The mutex with one real thread; the others follow a script.

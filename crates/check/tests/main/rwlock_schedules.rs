@@ -17,6 +17,8 @@ use shuttle::rand::{Rng, thread_rng};
 const WRITER: isize = -1;
 /// A lock refuses no reader before there are some thousand.
 const FEW: &str = "there are few readers";
+/// The most sections of each rival while one CPU waits. No order is promised; see `Profile::overtaken`.
+const OVERTAKEN: usize = 100;
 
 /// A lock, with a count of those that are in its sections.
 struct Guarded<M: RawLock<SchedulePlatform>> {
@@ -153,7 +155,7 @@ where
     Plan::new(cpus, move || {
         let it = Arc::new(Guarded::<M>::new(cpus));
         let of_all = Arc::clone(&it);
-        let rivalry = Rivalry::default();
+        let rivalry = Rivalry::new(OVERTAKEN);
         on_cpus(cpus, move |cpu| {
             let it = &*of_all;
             if cpu == 0 {
