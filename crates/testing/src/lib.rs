@@ -13,6 +13,7 @@ pub use program::{Ended, Program, signal};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -115,6 +116,28 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(began.elapsed() < Duration::from_secs(300), "after five minutes not yet: {what}");
         sleep(Duration::from_micros(200));
     }
+}
+
+/// Keeps a test that hangs from hanging for ever; see [`must_end`].
+#[derive(Debug)]
+pub struct MustEnd {
+    _ended: Sender<()>,
+}
+
+/// For a test whose threads nothing ends if they wait in vain. If the guard is not dropped within two minutes, this program
+/// says so and aborts. The limit is only against hanging: no machine is so slow.
+#[must_use = "it guards until it is dropped"]
+pub fn must_end() -> MustEnd {
+    let (ended, end) = channel();
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    std::thread::spawn(move || {
+        if end.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+            // As in `skip`, past the test harness.
+            let _ = writeln!(std::io::stderr(), "{test} hangs: it has not ended within two minutes");
+            std::process::abort();
+        }
+    });
+    MustEnd { _ended: ended }
 }
 
 /// Whether models, random schedules and rare faults are searched as deeply as in CI, which takes ten times as long.

@@ -28,6 +28,8 @@
 //! newcomers go to sleep at once, which also keeps the number of running threads constant. If the lock still
 //! escapes that thread, it becomes the heir. So a sleeper waits for the sleepers before it in the queue, one
 //! rotation each. A thread that has never slept can be overtaken for its spin budget, and then sleeps.
+//! One gap remains, which chance closes: a thread is counted as a sleeper only if it finds the lock held, so others that are in
+//! step with it could keep it from both the lock and the sleep.
 //!
 //! **Why no thread has the lock most of the time.** A holder of long sections pays (`mutex/debt.rs`): it stays away as long as
 //! the sleepers that it left would each have held the lock, but 20 ms at most. This holds on threads only.

@@ -1,6 +1,7 @@
 //! The condition variable on threads. `overspin-check` has its models.
 
 use overspin_native::{Condvar, Mutex};
+use overspin_testing::must_end;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 /// Producers and consumers of a queue with few places, with both kinds of notifications, under the mutex and after it.
 #[test]
 fn everything_that_goes_into_a_queue_comes_out_once() {
+    let _guard = must_end();
     const EACH: u64 = 20_000;
     let (queue, not_empty, not_full) =
         (Mutex::new(VecDeque::new()), Condvar::new(), Condvar::new());
@@ -58,6 +60,7 @@ fn everything_that_goes_into_a_queue_comes_out_once() {
 
 #[test]
 fn a_notification_of_all_wakes_all() {
+    let _guard = must_end();
     const THREADS: u32 = 12;
     let (round, next, waiting) = (Mutex::new(0), Condvar::new(), AtomicU32::new(0));
     thread::scope(|scope| {
@@ -82,6 +85,7 @@ fn a_notification_of_all_wakes_all() {
 
 #[test]
 fn time_limits_end_waits_with_the_mutex_held() {
+    let _guard = must_end();
     let (mutex, never) = (Mutex::new(0), Condvar::new());
     let mut guard = mutex.lock();
     for limit in [Duration::ZERO, Duration::from_millis(20)] {
@@ -101,6 +105,7 @@ fn time_limits_end_waits_with_the_mutex_held() {
 
 #[test]
 fn a_notification_ends_a_wait_with_a_time_limit() {
+    let _guard = must_end();
     let (ready, changed) = (Mutex::new(false), Condvar::new());
     thread::scope(|scope| {
         let waiter = scope.spawn(|| {
@@ -138,6 +143,7 @@ fn wait_once<'scope>(
 
 #[test]
 fn a_notification_ends_the_longest_wait_and_says_so() {
+    let _guard = must_end();
     let (mutex, changed) = (Mutex::new(0), Condvar::new());
     assert_eq!((changed.notify_one(), changed.notify_all()), (false, 0));
     thread::scope(|scope| {
@@ -162,6 +168,7 @@ fn a_notification_ends_the_longest_wait_and_says_so() {
 
 #[test]
 fn a_wait_that_is_over_gets_no_notification() {
+    let _guard = must_end();
     let (mutex, changed) = (Mutex::new(0), Condvar::new());
     thread::scope(|scope| {
         let short = wait_once(scope, &mutex, &changed, Duration::from_millis(1));
@@ -177,6 +184,7 @@ fn a_wait_that_is_over_gets_no_notification() {
 /// More of them than a notification takes from the queue at a time.
 #[test]
 fn two_hundred_threads_wait_with_one_of_two_mutexes() {
+    let _guard = must_end();
     let (mutexes, changed) = ([Mutex::new(0), Mutex::new(0)], Condvar::new());
     thread::scope(|scope| {
         let start = |n: usize| wait_once(scope, &mutexes[n % 2], &changed, Duration::MAX);
@@ -191,6 +199,7 @@ fn two_hundred_threads_wait_with_one_of_two_mutexes() {
 
 #[test]
 fn destructors_of_thread_local_values_may_wait() {
+    let _guard = must_end();
     struct Waits;
     impl Drop for Waits {
         fn drop(&mut self) {

@@ -1,6 +1,7 @@
 //! The reader-writer lock on threads. `overspin-check` has its models.
 
 use overspin_native::{RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
+use overspin_testing::must_end;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
@@ -11,6 +12,7 @@ const LONG: Duration = Duration::from_secs(600);
 
 #[test]
 fn readers_are_in_together_and_a_writer_is_alone() {
+    let _guard = must_end();
     let lock = RwLock::new(1);
     let inside = Barrier::new(2);
     thread::scope(|scope| {
@@ -37,6 +39,7 @@ fn readers_are_in_together_and_a_writer_is_alone() {
 
 #[test]
 fn a_writer_becomes_a_reader_and_an_upgradable_reader_a_writer() {
+    let _guard = must_end();
     let lock = RwLock::new(0);
     let mut write = lock.write();
     *write = 7;
@@ -58,6 +61,7 @@ fn a_writer_becomes_a_reader_and_an_upgradable_reader_a_writer() {
 
 #[test]
 fn a_held_lock_is_given_up_at_the_limit() {
+    let _guard = must_end();
     let lock = RwLock::new(0);
     let given_up = |readers: bool| {
         let begin = Instant::now();
@@ -78,6 +82,7 @@ fn a_held_lock_is_given_up_at_the_limit() {
 /// Readers and writers of all kinds. Both halves of the value are equal whenever no writer is in.
 #[test]
 fn readers_see_no_half_of_a_write() {
+    let _guard = must_end();
     const ROUNDS: u64 = 3_000;
     let (lock, written) = (RwLock::new((0_u64, 0_u64)), AtomicU64::new(0));
     let write = |pair: &mut (u64, u64)| {
@@ -128,6 +133,7 @@ fn readers_see_no_half_of_a_write() {
 /// A stream of readers that always overlap does not keep a writer out, and the other way round.
 #[test]
 fn nobody_starves() {
+    let _guard = must_end();
     let (lock, over, writes) = (RwLock::new(0), AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..3 {

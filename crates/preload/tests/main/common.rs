@@ -76,7 +76,7 @@ pub fn with_lock(program: &Path, lock: Option<&str>) -> Command {
 
 /// Runs a program to its end; kills it if it hangs.
 pub fn finish(command: &mut Command) -> Output {
-    const LIMIT: Duration = Duration::from_secs(120);
+    const LIMIT: Duration = Duration::from_secs(60);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
     // The output fits into a pipe.

@@ -1,7 +1,7 @@
 //! Real programs with and without the library give the same results. Each test prints a message if its
 //! program is not installed (Debian: memcached, redis-server, sysbench).
 
-use crate::common::{compile_with, with_lock};
+use crate::common::{compile_with, finish, with_lock};
 use overspin_testing::skip;
 use std::env;
 use std::fs;
@@ -211,8 +211,7 @@ fn sysbench_does_its_work() {
     ] {
         for lock in LOCKS {
             let Some(mut command) = program("sysbench", lock) else { return };
-            let output =
-                command.arg("--threads=4").args(options).args([test, "run"]).output().unwrap();
+            let output = finish(command.arg("--threads=4").args(options).args([test, "run"]));
             let said = String::from_utf8(output.stdout).unwrap();
             assert!(output.status.success() && said.contains(expected), "{test} {lock:?}: {said}");
             if lock.is_some() {
@@ -228,7 +227,7 @@ fn sysbench_does_its_work() {
 fn condition_variables_of_c_plus_plus() {
     let Some(binary) = compile_with("g++", "conditions.cpp", &["-std=c++17"]) else { return };
     for lock in LOCKS.into_iter().chain([Some("ticket")]) {
-        let output = with_lock(&binary, lock).output().unwrap();
+        let output = finish(&mut with_lock(&binary, lock));
         assert!(output.status.success(), "{lock:?}: {output:?}");
         assert_eq!(output.stdout, b"10200 visits, baton 200\n", "{lock:?}");
     }
