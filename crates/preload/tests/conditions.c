@@ -214,6 +214,14 @@ static void limits(void) {
         CHECK(pthread_cond_wait(&cond, mutex) == EPERM);
         CHECK(pthread_cond_destroy(&cond) == 0);
     }
+    /* Just after the next second begins: half a second later is too late. */
+    struct timespec t = in_ms(CLOCK_MONOTONIC, 0);
+    t = (struct timespec){t.tv_sec + 1, 10000000};
+    CHECK(pthread_mutex_lock(mutex) == 0);
+    CHECK(pthread_cond_clockwait(&kind_cond, mutex, CLOCK_MONOTONIC, &t) == ETIMEDOUT);
+    CHECK(pthread_mutex_unlock(mutex) == 0);
+    struct timespec late = in_ms(CLOCK_MONOTONIC, -500);
+    CHECK(late.tv_sec < t.tv_sec || (late.tv_sec == t.tv_sec && late.tv_nsec < t.tv_nsec));
     puts("limits");
 }
 

@@ -203,11 +203,14 @@ static void nesting_and_reuse(void) {
     CHECK(pthread_mutex_lock(&many[0]) == 0);
     CHECK(pthread_mutex_unlock(&moved) == 0);
     CHECK(pthread_mutex_unlock(&many[0]) == 0);
-    /* The memory of a held mutex is used for something else, and then for a mutex again. */
-    CHECK(pthread_mutex_lock(&many[1]) == 0);
-    memset(&many[1], 0, sizeof many[1]);
-    CHECK(pthread_mutex_lock(&many[1]) == 0);
-    CHECK(pthread_mutex_unlock(&many[1]) == 0);
+    /* The memory of a held mutex is used for something else, and then for a mutex again; so is that of one with a record. */
+    for (int i = 1; i < 3; i++) {
+        if (i == 2) CHECK(with_record(&many[i]) == ETIMEDOUT);
+        CHECK(pthread_mutex_lock(&many[i]) == 0);
+        memset(&many[i], 0, sizeof many[i]);
+        CHECK(pthread_mutex_lock(&many[i]) == 0);
+        CHECK(pthread_mutex_unlock(&many[i]) == 0);
+    }
     printf("nesting and reuse\n");
 }
 
@@ -303,6 +306,58 @@ static void *wait_forever(void *arg) {
     return arg;
 }
 
+/* A thread that is cancelled after it was signalled leaves the signal to the other waiter, unless it takes what was put there. */
+static int tokens, comers;
+
+static void *take_a_token(void *arg) {
+    CHECK(pthread_mutex_lock(&cancel_mutex) == 0);
+    pthread_cleanup_push(clean, &cancel_mutex);
+    comers++;
+    while (tokens == 0) pthread_cond_wait(&cancel_cond, &cancel_mutex);
+    tokens--;
+    pthread_cleanup_pop(0);
+    CHECK(pthread_mutex_unlock(&cancel_mutex) == 0);
+    return arg;
+}
+
+/* Waits until a count is as expected. */
+static void await(int *count, int expected) {
+    for (int reached = 0, looks = 0; !reached; looks++) {
+        CHECK(looks < 20000);
+        CHECK(pthread_mutex_lock(&cancel_mutex) == 0);
+        reached = *count == expected;
+        CHECK(pthread_mutex_unlock(&cancel_mutex) == 0);
+        usleep(1000);
+    }
+}
+
+static void cancelled_when_signalled(void) {
+    for (int i = 0; i < 10; i++) {
+        pthread_t threads[2];
+        comers = 0;
+        for (int n = 0; n < 2; n++) {
+            CHECK(pthread_create(&threads[n], NULL, take_a_token, NULL) == 0);
+            await(&comers, n + 1);
+        }
+        CHECK(pthread_mutex_lock(&cancel_mutex) == 0);
+        tokens = 1;
+        CHECK(pthread_cond_signal(&cancel_cond) == 0);
+        CHECK(pthread_cancel(threads[0]) == 0);
+        CHECK(pthread_mutex_unlock(&cancel_mutex) == 0);
+        void *result;
+        CHECK(pthread_join(threads[0], &result) == 0);
+        if (result != PTHREAD_CANCELED) {
+            CHECK(pthread_mutex_lock(&cancel_mutex) == 0);
+            tokens = 1;
+            CHECK(pthread_cond_signal(&cancel_cond) == 0);
+            CHECK(pthread_mutex_unlock(&cancel_mutex) == 0);
+        }
+        await(&tokens, 0);
+        CHECK(pthread_join(threads[1], NULL) == 0);
+    }
+    printf("cancelled when signalled\n");
+}
+
 static void cancellation(void) {
     for (int i = 0; i < 10; i++) {
         pthread_t thread;
@@ -323,6 +378,7 @@ static void cancellation(void) {
         CHECK(pthread_mutex_unlock(&cancel_mutex) == 0);
     }
     printf("cancellation: %d\n", cleaned);
+    cancelled_when_signalled();
 }
 
 /* Forks while other threads hold and wait for mutexes. */
