@@ -133,7 +133,8 @@ pub fn must_end() -> MustEnd {
     std::thread::spawn(move || {
         if end.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
             // As in `skip`, past the test harness.
-            let _ = writeln!(std::io::stderr(), "{test} hangs: it has not ended within two minutes");
+            let _ =
+                writeln!(std::io::stderr(), "{test} hangs: it has not ended within two minutes");
             std::process::abort();
         }
     });

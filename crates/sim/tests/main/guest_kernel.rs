@@ -69,3 +69,18 @@ fn a_sibling_that_comes_and_goes_slows_only_while_it_is_there() {
     // Each round has two vCPU switches and the kernel's work for a sleep, some 10 us.
     near(outcome.elapsed, 150 * MS, 150 * US);
 }
+
+/// Of the time that a task slept through, a kernel of 2008 owes it four slices at most (`SLEEPER_SLICES`).
+///
+/// Both have half of the vCPU: the task's 500 ms take a second. Then it sleeps for a second. Its next 500 ms take a second
+/// again, less the four slices.
+#[test]
+fn a_long_sleep_earns_a_task_four_slices() {
+    let mut both = burn_wait(1, 500 * MS, SEC, 2);
+    both.0.extend(hog().0);
+    let guest = domain(1, "ticket", both);
+    let slices = 4 * guest.kernel.slice;
+    let outcome = run(&scenario(host(1, "null"), vec![guest], 10 * SEC), 1);
+    // The second sleep follows the last item.
+    near(outcome.elapsed, 4 * SEC - slices, slices);
+}

@@ -307,6 +307,20 @@ fn nobody_polls_while_another_wants_the_pcpu() {
     }
 }
 
+/// A vCPU polls until its timer for most of the time. Another one that wakes there gets the pCPU at once, as if it were idle: with
+/// an interrupt and two switches, after the 10 us for which the first may be at work.
+#[test]
+fn a_poll_ends_when_another_one_wakes() {
+    let work = BurnWait { threads: 1, burn: 10 * US, wait: 190 * US, ..BurnWait::default() };
+    let options = Host { halt_polling: Some(HaltPolling::default()), ..host(1, "credit") };
+    let guests = vec![tickless(1, "ticket", work), tickless(1, "ticket", sleepers())];
+    let outcome = run(&scenario(options, guests, SEC), 1);
+    assert!(outcome.domains[0].vcpus[0].polling > SEC / 2, "it polls for most of the time");
+    let late = outcome.domains[1].tasks.iter().flat_map(|task| &task.reports);
+    let late = late.map(|report| report.max_delta).max().unwrap();
+    assert!(late < 40 * US, "{late}");
+}
+
 #[test]
 fn nopvspin_keeps_the_waiters_of_paravirtual_locks_awake() {
     for lock in ["pv-ticket", "pv-ticket-2012-small", "pv-ticket-2012", "pv-qspinlock"] {

@@ -2,7 +2,7 @@
 //! hand; and the share of a program that always sleeps when the host samples, under credit as of 2008.
 
 use crate::common::{domain, hog, host, near, run, scenario, tickless};
-use overspin_scenario::{Domain, Host, MS, Outcome, Picos, SEC, US};
+use overspin_scenario::{Costs, Domain, Host, MS, Outcome, Picos, SEC, US};
 use overspin_workload::{Align, Phase, Phases, Step};
 
 fn phases(steps: &[Step]) -> Phases {
@@ -130,4 +130,16 @@ fn ticks_that_nobody_has_are_refused() {
         let error = overspin_sim::run(&scenario, 1).unwrap_err();
         assert!(error.to_string().contains(message), "{error}");
     }
+}
+
+/// A vCPU that yields has exited already, by its hypercall. So it pays for the switch, and not for the exit of a preemption.
+#[test]
+fn a_yield_is_no_preemption_that_costs_an_exit() {
+    let elapsed = |preemption: Picos| {
+        let work = Phases { count: 100, ..phases(&[Step::Run(50 * US), Step::Yield]) };
+        let guests = vec![tickless(1, "ticket", work); 2];
+        let costs = Costs { preemption: preemption.into(), ..Costs::default() };
+        run(&scenario(Host { costs, ..host(1, "rr") }, guests, SEC), 1).elapsed
+    };
+    assert_eq!(elapsed(30 * US), elapsed(Picos::ZERO));
 }
