@@ -9,7 +9,7 @@ use overspin_check::{Mutation, Profile, quietly};
 use overspin_locks::{RawLock, for_each_lock};
 
 /// The bounds that are tried, from the least on; the last is no bound.
-const BOUNDS: [usize; 14] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 100, 200, 400];
+const BOUNDS: [usize; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 100, 200, 400, 1_000];
 
 /// The first bound that so many schedules keep.
 fn first_that_holds(strategy: Strategy, schedules: usize, plan: impl Fn(usize) -> Plan) -> String {

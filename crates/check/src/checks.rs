@@ -24,8 +24,8 @@ const SCHEDULES: [(usize, usize); 3] = [(4, 1), (8, 3), (16, 10)];
 const LASSOS: [usize; 2] = [2, 3];
 
 /// A CPU that each other one overtakes more often than this is never let in, in a schedule that repeats itself. Where waiters take a
-/// place in a queue by an exchange that can fail, up to 200 were seen.
-const ALWAYS_OVERTAKEN: usize = 400;
+/// place in a queue by an exchange that can fail, up to 400 were seen.
+const ALWAYS_OVERTAKEN: usize = 1_000;
 
 /// CPUs and divisors of plans that only check that all CPUs are served. The CPU counts just exceed the bits of one mask
 /// word and of two. These plans use PCT priorities only: uniformly random schedules take seconds each where

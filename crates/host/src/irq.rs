@@ -10,3 +10,5 @@ pub const NOTIFY: u32 = 4;
 pub const DISK: u32 = 8;
 /// A device has an event for the guest.
 pub const DEVICE: u32 = 16;
+/// Another vCPU of the guest has this one call a function, and waits for it.
+pub const CALL: u32 = 32;

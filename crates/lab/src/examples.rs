@@ -1,7 +1,7 @@
 //! The scenarios of the folder `examples`. They are compiled in, for readers that have no copy of the repository.
 
 /// Names and texts, by name.
-pub const EXAMPLES: [(&str, &str); 18] = [
+pub const EXAMPLES: [(&str, &str); 19] = [
     ("aligned-locks", include_str!("../../../examples/aligned-locks.toml")),
     ("boost-latency", include_str!("../../../examples/boost-latency.toml")),
     ("host-ratio", include_str!("../../../examples/host-ratio.toml")),
@@ -20,6 +20,7 @@ pub const EXAMPLES: [(&str, &str); 18] = [
     ("tick-thief", include_str!("../../../examples/tick-thief.toml")),
     ("ticket-compile", include_str!("../../../examples/ticket-compile.toml")),
     ("ticket-overcommit", include_str!("../../../examples/ticket-overcommit.toml")),
+    ("tlb-shootdown", include_str!("../../../examples/tlb-shootdown.toml")),
 ];
 
 /// The text of the example of this name; `None` if there is none.

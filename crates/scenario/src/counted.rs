@@ -2,7 +2,7 @@
 
 use crate::{
     DiskOutcome, DomainOutcome, LatencyOutcome, LineOutcome, LockOutcome, NoiseOutcome, Outcome,
-    PcpuOutcome, Picos, TaskOutcome, VcpuOutcome, WindowOutcome,
+    PcpuOutcome, Picos, ShootdownOutcome, TaskOutcome, VcpuOutcome, WindowOutcome,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -160,7 +160,7 @@ macro_rules! less {
 less! {
     PcpuOutcome { busy switching idle switches }
     NoiseOutcome { running runnable wakes }
-    DomainOutcome { vcpus locks tasks lines disk }
+    DomainOutcome { vcpus locks tasks lines disk shootdowns }
     VcpuOutcome {
         running runnable blocked offline spinning waiting dispatches migrations ticks spin_exits exiting directed_yields
         polling windows
@@ -171,6 +171,7 @@ less! {
     LatencyOutcome { answers total }
     LineOutcome { accesses misses lost stalled }
     DiskOutcome { pages requests seeks busy }
+    ShootdownOutcome { shootdowns interrupts skipped waited preempted }
 }
 
 #[cfg(test)]

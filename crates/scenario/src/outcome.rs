@@ -196,6 +196,9 @@ pub struct DomainOutcome {
     /// What its disk did; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskOutcome>,
+    /// Its TLB shootdowns; `None` if no task unmaps memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shootdowns: Option<ShootdownOutcome>,
 }
 
 impl DomainOutcome {
@@ -204,6 +207,21 @@ impl DomainOutcome {
     pub fn time_to_finish(&self) -> Option<Picos> {
         self.finished.map(|at| at.saturating_sub(self.started))
     }
+}
+
+/// TLB shootdowns: vCPUs that unmap memory wait until the others have forgotten it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShootdownOutcome {
+    /// How many there were.
+    pub shootdowns: u64,
+    /// Interrupts that they sent.
+    pub interrupts: u64,
+    /// vCPUs that needed none, since they had no pCPU and were told by the host (`pv_tlb_flush`).
+    pub skipped: u64,
+    /// Total time that senders waited.
+    pub waited: Picos,
+    /// The part of that for which the last vCPU to answer had no pCPU.
+    pub preempted: Picos,
 }
 
 /// Accesses of lock holders to a cache line of the kernel's data, when they worked on data in it.

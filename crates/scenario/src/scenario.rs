@@ -490,6 +490,8 @@ parameters! {
         /// A task that slept gets a credit of at most four slices.
         slice: Picos = time(Picos::ZERO, Picos::sec(10)), Is("15ms"),
             "`cfs-2.6.26`: a tick preempts a task that is ahead of a waiting one by more than this.";
+        pv_tlb_flush: bool = Boolean, Is("false"),
+            "Where a task unmaps memory: the host tells vCPUs without a pCPU, and nobody waits for them.";
         /// `None`: it does not run.
         vmstat: Option<Picos> = time(MS, LONGEST), Means("it does not run"),
             "Time between two lines of `vmstat`, which is printed with the results.";

@@ -18,7 +18,7 @@ pub(crate) enum Event {
     /// The current operation of a running vCPU ends, or the line that the vCPU spins on may have changed.
     Operation { vcpu: u32, epoch: u32 },
     /// An interprocessor interrupt reaches a vCPU that was running when it was sent.
-    Interrupt { vcpu: u32 },
+    Interrupt { vcpu: u32, interrupt: u32 },
     /// The administrator carries out an event of the scenario.
     Change { index: u32 },
     /// A vCPU comes up.
@@ -85,7 +85,7 @@ impl Event {
             Event::Scheduler { timer: TimerId::Accounting } => (2, 0),
             Event::GuestTimer { vcpu } => (3, vcpu.into()),
             Event::Operation { vcpu, epoch } => (4, two(vcpu, epoch)),
-            Event::Interrupt { vcpu } => (5, vcpu.into()),
+            Event::Interrupt { vcpu, interrupt } => (5, two(vcpu, interrupt)),
             Event::Change { index } => (6, index.into()),
             Event::Boot { vcpu } => (7, vcpu.into()),
             Event::Switched { pcpu } => (8, pcpu.into()),
@@ -115,7 +115,7 @@ impl Event {
             1 => Event::Scheduler { timer: TimerId::Slice(PcpuId(a)) },
             2 => Event::Scheduler { timer: TimerId::Accounting },
             3 => Event::GuestTimer { vcpu: a },
-            5 => Event::Interrupt { vcpu: a },
+            5 => Event::Interrupt { vcpu: a, interrupt: b },
             6 => Event::Change { index: a },
             7 => Event::Boot { vcpu: a },
             8 => Event::Switched { pcpu: a },
@@ -195,7 +195,7 @@ mod tests {
             Event::Scheduler { timer: TimerId::Accounting },
             Event::GuestTimer { vcpu: a },
             Event::Operation { vcpu: a, epoch: b },
-            Event::Interrupt { vcpu: a },
+            Event::Interrupt { vcpu: a, interrupt: b },
             Event::Change { index: a },
             Event::Boot { vcpu: a },
             Event::Switched { pcpu: a },

@@ -46,11 +46,17 @@ impl Engine {
 
     /// Sends a rescheduling interrupt from the current vCPU to another vCPU of its guest.
     pub(crate) fn send_resched(&self, to: &Vcpu) {
+        self.send(to, irq::RESCHED);
+    }
+
+    /// Sends an interprocessor interrupt from the current vCPU to another vCPU of its guest.
+    pub(crate) fn send(&self, to: &Vcpu, interrupt: u32) {
         self.burn(self.costs.hypercall.next());
         if to.run.is_on() {
-            self.push(self.now() + self.costs.ipi.next(), Event::Interrupt { vcpu: to.id });
+            let event = Event::Interrupt { vcpu: to.id, interrupt };
+            self.push(self.now() + self.costs.ipi.next(), event);
         } else {
-            self.deliver(to, irq::RESCHED, self.cpu().run.pcpu.get());
+            self.deliver(to, interrupt, self.cpu().run.pcpu.get());
         }
     }
 

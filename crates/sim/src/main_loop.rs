@@ -5,7 +5,7 @@ use crate::events::Event;
 use crate::guest::Guest;
 use crate::memory::NONE;
 use crate::vcpu::Op;
-use overspin_host::{Moment, irq};
+use overspin_host::Moment;
 use overspin_scenario::{Picos, Stopped};
 use overspin_sched::TimerId;
 
@@ -62,8 +62,8 @@ impl Engine {
                         Err(None) => {}
                     }
                 }
-                Event::Interrupt { vcpu } => {
-                    self.deliver(&self.vcpus[vcpu as usize], irq::RESCHED, NONE);
+                Event::Interrupt { vcpu, interrupt } => {
+                    self.deliver(&self.vcpus[vcpu as usize], interrupt, NONE);
                 }
                 Event::Softirq { pcpu, epoch } => {
                     if self.machine.pcpus[pcpu as usize].softirq_epoch.get() == epoch {

@@ -1,7 +1,7 @@
 //! The outcome of a run, from the engine's statistics.
 
 use crate::engine::Engine;
-use crate::guest::{Drive, Guest};
+use crate::guest::{Drive, Guest, Shootdowns};
 use crate::main_loop::Stop;
 use overspin_host::picos;
 use overspin_scenario::{
@@ -121,5 +121,6 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
         lines: guest.data.outcome(),
         vmstat: guest.vmstat_lines(engine.now()),
         disk: guest.disk.as_ref().map(Drive::outcome),
+        shootdowns: guest.shootdowns.as_ref().map(Shootdowns::outcome),
     }
 }

@@ -55,6 +55,9 @@ pub trait Env {
     /// Touches a page of memory that nobody has touched before. In a world with real memory that takes what it takes;
     /// elsewhere the workload says what it costs.
     fn touch_page(&self) {}
+    /// Unmaps memory: waits until the vCPUs of all other tasks have forgotten it (TLB shootdown). Only where
+    /// [`Load::unmaps`](crate::Load::unmaps) says so.
+    fn unmap(&self) {}
     /// Sleeps for at least `time`; zero returns at once.
     fn sleep(&self, time: Picos);
     /// Makes the vCPU give up its pCPU; it stays runnable. This gives other tasks of the guest no turn.

@@ -48,6 +48,10 @@ pub trait Load: fmt::Debug + Send + Sync {
     fn touches_memory(&self) -> bool {
         false
     }
+    /// Whether its tasks call [`unmap`](crate::Env::unmap).
+    fn unmaps(&self) -> bool {
+        false
+    }
     /// The disk that it writes to.
     fn disk(&self) -> Option<&Disk> {
         None

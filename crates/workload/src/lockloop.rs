@@ -27,6 +27,9 @@ parameters! {
         asleep: Picos = ANY, Is("0"),
             "Mean time of sleeps inside of sections, with the lock held, in user mode; 0: there are none.";
         asleep_every: u64 = integer(1, u64::MAX), Is("1"), "Mean number of sections to one with a sleep inside.";
+        unmap_every: u64 = integer(0, u64::MAX), Is("0"),
+            "Mean number of sections to one after which the thread unmaps memory, and waits until the vCPUs of all others know \
+             (TLB shootdown); 0: it never does.";
         mode: Mode = Choice(Mode::WORDS), Is("kernel"),
             "The lock is the guest kernel's, or a program's: then the kernel preempts its holder and its waiters.";
         irqs_off: bool = Boolean, Follows(|tree| Value::from(is_kernels(tree)), "true in kernel mode"),
@@ -72,6 +75,10 @@ impl Load for LockLoop {
             ));
         }
         Ok(())
+    }
+
+    fn unmaps(&self) -> bool {
+        self.unmap_every > 0
     }
 
     fn locks_in_user_mode(&self) -> bool {
@@ -131,6 +138,9 @@ impl LockLoop {
             }
             env.item_done();
             done += 1;
+            if self.unmap_every > 0 && random.below(self.unmap_every) == 0 {
+                env.unmap();
+            }
             if self.outside > Picos::ZERO {
                 let outside =
                     if self.fixed { self.outside } else { random.exponential(self.outside) };

@@ -67,6 +67,9 @@ impl Env for PartEnv<'_> {
         self.env.compute(work, mode);
     }
 
+    fn unmap(&self) {
+        self.env.unmap();
+    }
     fn touch_page(&self) {
         self.env.touch_page();
     }

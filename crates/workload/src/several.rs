@@ -133,6 +133,12 @@ impl Loads {
         }
     }
 
+    /// Whether one of them unmaps memory.
+    #[must_use]
+    pub fn unmaps(&self) -> bool {
+        self.0.iter().any(|one| one.load.unmaps())
+    }
+
     /// Whether one of them takes locks in user mode.
     #[must_use]
     pub fn locks_in_user_mode(&self) -> bool {

@@ -21,6 +21,7 @@ const NOT_RUN: &[(&str, &str)] = &[
         "minutes in a debug build; every release runs them, and crates/lab tests the parts",
     ),
     ("overspin run examples/pause-loop-exits-by-year.toml", "half a minute in a debug build"),
+    ("overspin run examples/tlb-shootdown.toml", "a minute in a debug build"),
     ("overspin run examples/lock-map-machines.toml", "minutes in a debug build"),
     ("overspin check", "a minute in a debug build; check.rs runs it within bounds"),
     ("overspin bench sim", "a minute of measuring; this file checks its options only"),

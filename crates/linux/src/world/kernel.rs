@@ -44,6 +44,11 @@ impl KernelJob {
                         \"kernel\"`, or run it in the world `threads`"
                 .into());
         }
+        if loads.unmaps() {
+            return Err("threads of a kernel have no memory of their own to unmap: leave `unmap_every` out, or run it in the \
+                        world `sim` or `threads`"
+                .into());
+        }
         let tasks: Vec<String> =
             loads.start(domain.vcpus).into_iter().map(|first| first.start.name).collect();
         let pairs = tasks.len() as u64 * u64::from(work.locks);

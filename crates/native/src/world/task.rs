@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -154,10 +155,29 @@ impl TaskEnv<'_> {
     }
 }
 
+/// Maps a page, writes to it, and unmaps it: this kernel then interrupts the CPUs on which other threads of the process run.
+fn unmap_a_page() {
+    let (both, kind) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping of one byte, and so of one page, which nobody else knows. It is written to only if it exists.
+    unsafe {
+        let page = libc::mmap(ptr::null_mut(), 1, both, kind, -1, 0);
+        if page != libc::MAP_FAILED {
+            page.cast::<u8>().write_volatile(1);
+            libc::munmap(page, 1);
+        }
+    }
+}
+
 impl Env for TaskEnv<'_> {
     fn compute(&self, work: Picos, _mode: Mode) {
         self.run.burn.work(work, || self.run.is_over());
         self.over();
+    }
+
+    fn unmap(&self) {
+        self.over();
+        unmap_a_page();
     }
 
     fn sleep(&self, time: Picos) {

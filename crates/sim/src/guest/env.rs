@@ -85,6 +85,10 @@ impl Env for TaskEnv<'_> {
         }
     }
 
+    fn unmap(&self) {
+        self.guest.shoot_down(self.engine);
+    }
+
     fn sleep(&self, time: Picos) {
         if time == Picos::ZERO {
             return;

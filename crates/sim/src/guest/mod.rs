@@ -18,6 +18,7 @@ mod latency;
 mod locks;
 mod report;
 mod runqueue;
+mod shootdown;
 mod sleep;
 mod task;
 mod tick;
@@ -30,6 +31,7 @@ pub(crate) use env::TaskEnv;
 use locks::LockBank;
 pub(crate) use locks::{BankResult, MakeBank};
 use runqueue::{Resched, RunQueue};
+pub(crate) use shootdown::Shootdowns;
 use sleep::Sleeper;
 use task::TaskState;
 pub(crate) use task::{Task, TaskRef};
@@ -89,6 +91,7 @@ pub(crate) struct Guest {
     /// The data beside its locks.
     pub data: KernelData,
     pub disk: Option<Drive>,
+    pub shootdowns: Option<Shootdowns>,
     devices: Devices,
     pub vmstat: Vmstat,
     /// Names of the workload's locks. The runqueue locks follow, one for each vCPU.
@@ -163,6 +166,7 @@ impl Guest {
             data,
             named_locks,
             disk: loads.disk().map(Drive::new),
+            shootdowns: loads.unmaps().then(|| Shootdowns::new(engine, domain.vcpus)),
             loads,
             devices: Devices::default(),
             vmstat: Vmstat::default(),
@@ -334,6 +338,9 @@ impl Guest {
             }
             if pending & irq::DEVICE != 0 {
                 self.device_interrupt(engine);
+            }
+            if pending & irq::CALL != 0 {
+                self.answer(engine);
             }
             if pending & irq::RESCHED != 0 {
                 self.queue(engine.cpu()).resched.set(Resched::Now);

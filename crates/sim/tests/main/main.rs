@@ -25,6 +25,7 @@ mod queueing;
 mod random_scenarios;
 mod several;
 mod shares;
+mod shootdown;
 mod stream;
 mod ticks;
 mod user_mode;

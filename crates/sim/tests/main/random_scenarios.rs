@@ -40,6 +40,7 @@ fn workload() -> impl Strategy<Value = Workloads> {
                     mode,
                     irqs_off,
                     count,
+                    unmap_every: count % 4,
                     // One in three sleeps between sections; programs also sleep within.
                     idle: if count % 3 == 1 { outside } else { Picos::ZERO },
                     idle_every: 1 + count % 5,
@@ -84,7 +85,12 @@ fn guest() -> impl Strategy<Value = Domain> {
                 weight,
                 cap: cap * 40,
                 spin_budget,
-                kernel: Kernel { hz, preemption, ..Kernel::default() },
+                kernel: Kernel {
+                    hz,
+                    preemption,
+                    pv_tlb_flush: vcpus % 2 == 0,
+                    ..Kernel::default()
+                },
                 ..domain(vcpus, lock, workload)
             }
         })
@@ -317,6 +323,11 @@ proptest! {
                 let taken: u64 = its.iter().map(|lock| lock.acquisitions).sum();
                 prop_assert!((items..=items + d.tasks.len() as u64).contains(&taken));
                 prop_assert!(w.count == 0 || d.tasks.iter().all(|t| t.items <= w.count));
+                prop_assert_eq!(d.shootdowns.is_some(), w.unmap_every > 0);
+            }
+            if let Some(s) = &d.shootdowns {
+                prop_assert!(s.preempted <= s.waited && s.waited <= outcome.elapsed * d.tasks.len() as u64);
+                prop_assert!(s.interrupts + s.skipped <= s.shootdowns * (d.vcpus.len() as u64 - 1));
             }
         }
         prop_assert_eq!(run(&scenario, seed), outcome);

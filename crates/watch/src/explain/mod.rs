@@ -21,7 +21,8 @@ use overspin_report::{Block, Grid, MOST_LINES, micros, seconds, share};
 use overspin_runs::catalog::catalog;
 use overspin_runs::run::causes::{compact, grid, row};
 use overspin_scenario::{
-    Cause, DomainOutcome, Ending, LongWait, Outcome, Picos, Scenario, VcpuId, WaitCauses,
+    Cause, DomainOutcome, Ending, LongWait, Outcome, Picos, Scenario, ShootdownOutcome, VcpuId,
+    WaitCauses,
 };
 
 /// Most locks in a table.
@@ -181,6 +182,9 @@ pub fn run(scenario: &Scenario, outcome: &Outcome, trace: Option<&str>) -> Vec<B
 fn domain_story(domain: &DomainOutcome, time: Picos, blocks: &mut Vec<Block>) {
     let all = WaitCauses::sum(domain.locks.iter().map(|l| &l.wait_causes));
     let vcpu_time = time.saturating_mul(domain.vcpus.len() as u64);
+    if let Some(shootdowns) = &domain.shootdowns {
+        blocks.push(Block::Text(shootdown_story(shootdowns, vcpu_time)));
+    }
     if all.total() == Picos::ZERO {
         let waited: Picos = domain.locks.iter().map(|l| l.wait_total).sum();
         blocks.push(Block::Text(match waited {
@@ -234,6 +238,24 @@ fn domain_story(domain: &DomainOutcome, time: Picos, blocks: &mut Vec<Block>) {
     if domain.vcpus.iter().any(|v| v.wait_causes.total() > Picos::ZERO) {
         blocks.push(Block::Grid(compact(vcpus(domain))));
     }
+}
+
+/// How long vCPUs waited for others to forget what was unmapped, and why.
+fn shootdown_story(shootdowns: &ShootdownOutcome, vcpu_time: Picos) -> String {
+    let ShootdownOutcome { shootdowns, interrupts, skipped, waited, preempted } = shootdowns;
+    let told = match skipped {
+        0 => String::new(),
+        _ => {
+            format!(" {skipped} without a pCPU were told by the host, and nobody waited for them.")
+        }
+    };
+    format!(
+        "{shootdowns} times memory was unmapped. The waits until {interrupts} other vCPUs had flushed their TLBs took {} s in all: \
+         {} % of the time of all vCPUs. For {} % of that the last one to answer had no pCPU.{told}",
+        seconds(*waited),
+        share(*waited, vcpu_time),
+        share(*preempted, *waited),
+    )
 }
 
 /// How long the vCPUs of a domain wanted a pCPU and had none, as a second sentence; nothing if they never did.
