@@ -37,6 +37,7 @@ struct overspin_page {
     uint64_t args[8];
     uint64_t waiting, spinning, own[16];
     uint32_t upcalls;
+    uint64_t shootdowns, interrupts, skipped, unmap_waited, unmap_preempted;
 };
 
 /* The page of this vCPU. */

@@ -36,7 +36,7 @@ mod burn;
 mod stats;
 
 pub use burn::burn;
-pub use stats::{LockStats, TaskStats, Traced, Waits, kind};
+pub use stats::{LockStats, TaskStats, Traced, Unmaps, Waits, kind};
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -200,4 +200,6 @@ pub struct VcpuPage {
     pub own: [AtomicU64; 16],
     /// Events that lead to an upcall: all but [`event::KICK`], unless the guest writes something else here.
     pub upcalls: AtomicU32,
+    /// What it did to unmap memory.
+    pub unmaps: Unmaps,
 }

@@ -77,6 +77,22 @@ pub struct TaskStats {
     pub waits: Waits,
 }
 
+/// TLB shootdowns of a vCPU: it waits until others have flushed. Times are in nanoseconds.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Unmaps {
+    /// How many there were.
+    pub shootdowns: AtomicU64,
+    /// Events that it sent for them.
+    pub interrupts: AtomicU64,
+    /// vCPUs that needed none, because they had no pCPU.
+    pub skipped: AtomicU64,
+    /// Total time that it waited.
+    pub waited: AtomicU64,
+    /// The part of that for which the last vCPU to answer had no pCPU.
+    pub preempted: AtomicU64,
+}
+
 /// A moment at a lock.
 #[derive(Debug)]
 #[repr(C)]

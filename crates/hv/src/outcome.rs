@@ -7,7 +7,7 @@ use overspin_histogram::Histogram;
 use overspin_host::{nanos, picos};
 use overspin_scenario::{
     DomainOutcome, Ending, LatencyOutcome, LockOutcome, Measurement, NS, Outcome, PcpuOutcome,
-    Picos, Stopped, TaskOutcome, VcpuOutcome,
+    Picos, ShootdownOutcome, Stopped, TaskOutcome, VcpuOutcome,
 };
 use overspin_sched::Nanos;
 use overspin_workload::Loads;
@@ -239,8 +239,23 @@ fn domain(
             })
             .collect(),
         tasks,
+        shootdowns: loads.unmaps().then(|| shootdowns(d, elapsed)),
         ..DomainOutcome::default()
     }
+}
+
+/// The TLB shootdowns of a guest.
+fn shootdowns(d: &Domain, elapsed: Picos) -> ShootdownOutcome {
+    let mut sum = ShootdownOutcome::default();
+    for unmaps in (0..d.vcpus).map(|i| &d.image.page(i).unmaps) {
+        let count = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        sum.shootdowns = sum.shootdowns.saturating_add(count(&unmaps.shootdowns));
+        sum.interrupts = sum.interrupts.saturating_add(count(&unmaps.interrupts));
+        sum.skipped = sum.skipped.saturating_add(count(&unmaps.skipped));
+        sum.waited += time(&unmaps.waited, elapsed);
+        sum.preempted += time(&unmaps.preempted, elapsed);
+    }
+    sum
 }
 
 /// The name that a guest gave a task. It may be anything.

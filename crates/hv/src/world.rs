@@ -86,8 +86,7 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
     let kinds = kinds.join(", ");
     let among_data = loads.layout(LayoutOf::types::<u64, u64>()).is_some();
     let among_data = among_data.then_some("has locks among kernel data");
-    let unmaps = loads.unmaps().then_some("unmaps memory (`unmap_every`)");
-    if let Some(needs) = loads.only_simulated().or(among_data).or(unmaps) {
+    if let Some(needs) = loads.only_simulated().or(among_data) {
         return bad(format!(
             "the workload ({kinds}) {needs}, and the guests of `{NAME}` have nothing of the kind; run it in the \
              world `sim`"

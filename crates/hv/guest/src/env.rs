@@ -138,6 +138,10 @@ impl Env for Task {
         touch::page();
     }
 
+    fn unmap(&self) {
+        self.world.unmap();
+    }
+
     fn sleep(&self, time: Picos) {
         if time == Picos::ZERO {
             return;

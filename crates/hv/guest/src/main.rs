@@ -53,7 +53,7 @@ extern "C" fn main(info: &'static SharedInfo) -> ! {
     assert!(info.magic.load(Ordering::Relaxed) == MAGIC, "this is no page of the host");
     cpu::set_info(info);
     cpu::set_current(&raw const BOOTS);
-    upcall::enable(event::NOTICE);
+    upcall::enable(event::NOTICE | kernel::CALL);
     if cpu::id() == 0 {
         // The other vCPUs start after this, by a hypercall.
         WORLD.store(core::ptr::from_ref(begin(info)).cast_mut(), Ordering::Release);

@@ -1,6 +1,6 @@
 //! Upcalls: the host makes a vCPU with a pending event continue here.
 //!
-//! Each guest wants one for the notice of a preemption. A guest whose tasks share vCPUs also wants one for ticks, timers and
+//! Each guest wants one for the notice of a preemption, and for calls of other vCPUs. A guest whose tasks share vCPUs also wants one for ticks, timers and
 //! ready tasks; elsewhere these only wake a vCPU that sleeps.
 
 use crate::cpu;

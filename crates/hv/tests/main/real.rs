@@ -6,7 +6,8 @@ use crate::common::{domain, run, scenario, with};
 use overspin_host::{Refused, World};
 use overspin_hv::Hv;
 use overspin_scenario::{
-    Ending, NotificationProtocol, Outcome, Picos, PreemptionNotification, Scenario, Stopped,
+    Ending, NotificationProtocol, Outcome, Picos, PreemptionNotification, Scenario, Setting,
+    Stopped,
 };
 use overspin_workload::{BurnWait, Kernbench, LockLoop, Pft};
 
@@ -227,4 +228,30 @@ fn a_thousand_machines_leave_nothing_behind() {
     println!("before {before:?}, after {after:?} (threads, files, pages)");
     assert_eq!((before.0, before.1), (after.0, after.1), "threads and files");
     assert!(after.2 < before.2 + 2_000, "{} pages more", after.2 - before.2);
+}
+
+/// Two vCPUs on one pCPU take turns of 5 ms. One that is asked while it has no pCPU answers in its next turn, unless the host tells
+/// it to flush then.
+#[test]
+fn a_vcpu_without_a_pcpu_keeps_those_waiting_that_unmap_memory() {
+    let shootdowns = |pv_tlb_flush: bool| {
+        let work = with::<LockLoop>(r#"{"outside": 100000000, "unmap_every": 1}"#);
+        let mut guest = domain("guest", 2, "ticket", work);
+        guest.kernel.pv_tlb_flush = pv_tlb_flush;
+        let mut all = scenario(1, "rr", Picos::ms(400), vec![guest]);
+        all.host.params.insert("quantum".into(), Setting::Time(Picos::ms(5)));
+        let outcome = run(&Hv::default(), &all)?;
+        assert_eq!(outcome.ending, Ending::Limit);
+        Some(outcome.domains[0].shootdowns.clone().expect("its threads unmap"))
+    };
+    let Some(asked) = shootdowns(false) else { return };
+    assert!(asked.interrupts > 0 && asked.skipped == 0, "{asked:?}");
+    // The sender spins for the rest of its turn; its own next turn begins after the answer.
+    assert!(asked.waited >= asked.interrupts * Picos::ms(1), "{asked:?}");
+    assert!(asked.preempted > asked.waited / 5 && asked.preempted <= asked.waited, "{asked:?}");
+    let told = shootdowns(true).expect("it ran before");
+    assert!(
+        told.skipped > 0 && told.shootdowns > asked.shootdowns,
+        "{told:?}, not told: {asked:?}"
+    );
 }

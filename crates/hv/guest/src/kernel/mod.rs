@@ -17,12 +17,13 @@
 //! whose registers are not saved yet.
 //!
 //! Files: this one has the state; `policy` asks the scheduler; `switching` has the switch from task to task, and the start
-//! and end of tasks; `wake` puts tasks on queues; `sleep` has waits; `tick` has interrupts.
+//! and end of tasks; `wake` puts tasks on queues; `sleep` has waits; `tick` has interrupts; `unmap` has calls between vCPUs.
 
 mod policy;
 mod sleep;
 mod switching;
 mod tick;
+mod unmap;
 mod wake;
 
 use crate::job::Job;
@@ -40,6 +41,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use overspin_guest_abi::{TaskStats, event, port};
 use overspin_workload::First;
 use policy::Policy;
+pub use unmap::CALL;
+use unmap::Calls;
 
 /// What all vCPUs share.
 pub struct World {
@@ -48,6 +51,7 @@ pub struct World {
     /// The locks of the guest.
     pub locks: Box<dyn Bank>,
     cpus: Box<[Cpu]>,
+    calls: Box<[Calls]>,
     taken: AtomicBool,
     state: UnsafeCell<State>,
     /// Awaited tasks that have not ended.
@@ -175,6 +179,7 @@ impl World {
             job,
             locks,
             cpus: (0..vcpus).map(|_| Cpu::default()).collect(),
+            calls: (0..vcpus).map(|_| Calls::new(vcpus)).collect(),
             taken: AtomicBool::new(false),
             state: UnsafeCell::new(state),
             left: AtomicU32::new(0),
@@ -202,7 +207,7 @@ impl World {
         let kernel = &self.job.domain.kernel;
         if self.job.shares {
             let preempting = event::NOTICE | event::TIMER | event::TICK | READY;
-            upcall::enable(preempting);
+            upcall::enable(preempting | CALL);
             if let Some(period) = 1_000_000_000_u32.checked_div(kernel.hz) {
                 // Each vCPU's ticks have a phase of their own.
                 let phase = env::random(&self.job, u64::MAX - id as u64).below(period.into());

@@ -1,7 +1,7 @@
 //! Interrupts: ticks, timers, and what other vCPUs tell.
 
 use super::switching::next_sleeper;
-use super::{LAZY, NOW, READY, World};
+use super::{CALL, LAZY, NOW, READY, World};
 use crate::cpu;
 use core::sync::atomic::Ordering;
 use overspin_guest_abi::{NEVER, TaskStats, event};
@@ -26,12 +26,15 @@ impl World {
 
     /// Handles the pending events. Upcalls are masked.
     pub(super) fn events(&self) {
-        let handled = event::TICK | event::TIMER | event::WAKE | READY;
+        let handled = event::TICK | event::TIMER | event::WAKE | READY | CALL;
         let pending = cpu::page().pending.fetch_and(!handled, Ordering::AcqRel) & handled;
         let id = cpu::id();
         if pending & event::TIMER != 0 {
             self.cpus[id].armed.set(NEVER);
             cpu::page().deadline.store(NEVER, Ordering::Relaxed);
+        }
+        if pending & CALL != 0 {
+            self.answer(id);
         }
         if pending & event::TICK != 0 {
             self.tick(id);
