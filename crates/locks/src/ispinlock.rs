@@ -131,7 +131,7 @@ impl<P: Platform> RawLock<P> for ISpinlock<P> {
         let ticket = found.tail();
         if found.head() != ticket {
             // Acquires: pairs with the release that serves the ticket.
-            let _ = self.word.spin_until(|word| word.head() == ticket, Budget::Forever);
+            let _ = self.word.spin_until_eq(u32::head, ticket, Budget::Forever);
             since = P::now();
         }
         Token { ticket, since, slice_end }

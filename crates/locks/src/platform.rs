@@ -84,6 +84,22 @@ pub trait AtomicCell: Debug {
         until: impl Fn(Self::Value) -> bool + Copy,
         budget: Budget,
     ) -> Result<Self::Value, Self::Value>;
+    /// [`spin_until`](AtomicCell::spin_until) `part` of the value is `wanted`. It is for locks where many CPUs wait for
+    /// different values of one cell: a world that sees this can find the one whose value has come, without asking
+    /// all of them. `part` must depend on the value alone.
+    ///
+    /// # Errors
+    /// The last value seen, if the budget ran out.
+    // Always: the default then compiles to what `spin_until` with this condition compiles to.
+    #[inline(always)]
+    fn spin_until_eq<K: Copy + Eq + Into<u64>>(
+        &self,
+        part: impl Fn(Self::Value) -> K + Copy,
+        wanted: K,
+        budget: Budget,
+    ) -> Result<Self::Value, Self::Value> {
+        self.spin_until(move |value| part(value) == wanted, budget)
+    }
     /// [`spin_until`](AtomicCell::spin_until) with a budget that lasts over several calls: at most `left`
     /// evaluations. `left` shrinks by the number used; it is 0 when this fails. With 0 left it evaluates once.
     ///

@@ -77,7 +77,7 @@ pub const SMALL_INFO: LockInfo = LockInfo {
 /// can run the lock with tickets of two bits.
 pub trait TicketWord: Copy + Eq + Debug {
     /// A ticket; travels from the acquisition to the release.
-    type Ticket: Copy + Eq + Debug + 'static;
+    type Ticket: Copy + Eq + Debug + Into<u64> + 'static;
     /// Properties of the lock with this word.
     const INFO: LockInfo;
     /// The word in which ticket 0 is the next to be served and the next to be drawn.
@@ -166,8 +166,8 @@ impl<P: Platform, C: AtomicCell<Value: TicketWord>> RawLock<P> for TicketLock<P,
         let found = self.word.fetch_add(C::Value::DRAW, Acquire);
         let mine = found.tail();
         if found.head() != mine {
-            // `spin_until` acquires: pairs with the release that serves `mine`.
-            let _ = self.word.spin_until(move |word| word.head() == mine, Budget::Forever);
+            // `spin_until_eq` acquires: pairs with the release that serves `mine`.
+            let _ = self.word.spin_until_eq(C::Value::head, mine, Budget::Forever);
         }
         mine
     }

@@ -68,7 +68,7 @@ impl<P: Platform> TicketBackoff<P> {
             found = self.word.load(Relaxed);
         }
         // Acquires: pairs with the release that serves `mine`.
-        let _ = self.word.spin_until(|word| word.head() == mine, Budget::Forever);
+        let _ = self.word.spin_until_eq(u32::head, mine, Budget::Forever);
     }
 }
 

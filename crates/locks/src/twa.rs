@@ -27,6 +27,7 @@
 //! **Source.** Dice and Kogan, "TWA: ticket locks augmented with a waiting array", Euro-Par 2019.
 //! Deviation: the array is as large as the system needs, up to the published 4096.
 
+use core::convert::identity;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -119,7 +120,7 @@ impl<P: Platform> Twa<P> {
             let _ = slot.spin_until(|count| count != seen, Budget::Forever);
         }
         // Acquires: pairs with the release in `unlock`.
-        let _ = self.grant.spin_until(|grant| grant == mine, Budget::Forever);
+        let _ = self.grant.spin_until_eq(identity, mine, Budget::Forever);
     }
 }
 
@@ -157,7 +158,7 @@ impl<P: Platform> RawLock<P> for Twa<P> {
             || {
                 // At once, unless all 2^32 tickets were drawn since the look: then this ticket is like
                 // any other. See the wrong `try_lock` in the ticket lock.
-                let _ = self.grant.spin_until(|grant| grant == served, Budget::Forever);
+                let _ = self.grant.spin_until_eq(identity, served, Budget::Forever);
                 Token(served)
             },
         )

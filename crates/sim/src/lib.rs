@@ -40,6 +40,8 @@ mod telling;
 mod timeline;
 mod validity;
 mod vcpu;
+mod watch;
+mod watch_list;
 mod watchers;
 
 pub use callers_stack::on_callers_stack;

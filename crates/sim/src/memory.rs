@@ -14,7 +14,7 @@
 //! A read-modify-write costs `atomic` in addition.
 
 use crate::prefetch::touch;
-use crate::watchers::Watch;
+use crate::watch_list::WatchList;
 use overspin_scenario::{Costs, Host, Picos};
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell, RefMut};
@@ -54,8 +54,8 @@ pub(crate) struct Memory {
     layout: Layout,
     used: Cell<usize>,
     lines: Vec<Line>,
-    /// One list for each line with spinners: what they spin on, in order of arrival.
-    lists: RefCell<Vec<Vec<Watch>>>,
+    /// One list for each line with spinners.
+    lists: RefCell<Vec<WatchList>>,
     /// One bit per line and pCPU: the pCPU has a copy. A line has `words` words.
     sharers: Vec<Cell<u64>>,
     words: usize,
@@ -259,7 +259,7 @@ impl Memory {
 
     /// The line's list of spinners.
     #[inline(always)]
-    pub(crate) fn watchers(&self, line: usize) -> RefMut<'_, Vec<Watch>> {
+    pub(crate) fn watchers(&self, line: usize) -> RefMut<'_, WatchList> {
         if self.lines[line].list.get() == NONE {
             self.make_list(line);
         }
@@ -274,7 +274,7 @@ impl Memory {
     fn make_list(&self, line: usize) {
         let mut lists = self.lists.borrow_mut();
         self.lines[line].list.set(lists.len() as u32);
-        lists.push(Vec::new());
+        lists.push(WatchList::default());
     }
 
     /// Lets `spinners` vCPUs read the line again after a write that ended at `now`: the line is shared with

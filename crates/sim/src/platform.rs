@@ -3,7 +3,7 @@
 use crate::engine::{Engine, engine};
 use crate::guest::TaskRef;
 use crate::memory::Access;
-use crate::watchers::Watch;
+use crate::watch::{Any, Condition, Equal, Watch};
 use overspin_host::block::Block;
 use overspin_locks::{AtomicCell, Budget, CpuId, Platform};
 use overspin_scenario::{NS, Picos};
@@ -86,18 +86,20 @@ macro_rules! sim_cell {
             fn spin_until(
                 &self, until: impl Fn($int) -> bool + Copy, budget: Budget,
             ) -> Result<$int, $int> {
-                let mut time = match budget {
-                    Budget::Forever => Picos::MAX,
-                    Budget::Iterations(n) => iteration().saturating_mul(n.into()),
-                };
-                self.spin_for(until, &mut time)
+                self.spin_for(Any(until), &mut time_of(budget))
+            }
+            #[inline(always)]
+            fn spin_until_eq<K: Copy + Eq + Into<u64>>(
+                &self, part: impl Fn($int) -> K + Copy, wanted: K, budget: Budget,
+            ) -> Result<$int, $int> {
+                self.spin_for(Equal { part, wanted }, &mut time_of(budget))
             }
             #[inline(always)]
             fn spin_until_within(
                 &self, until: impl Fn($int) -> bool + Copy, left: &mut u32,
             ) -> Result<$int, $int> {
                 let mut time = iteration().saturating_mul((*left).into());
-                let result = self.spin_for(until, &mut time);
+                let result = self.spin_for(Any(until), &mut time);
                 // Each look costs at least one iteration, even one that succeeds at once. Otherwise
                 // a lock that always looks free but is never obtained would never use its budget up.
                 let spent = left.saturating_sub((time / iteration().max(Picos(1))) as u32).max(1);
@@ -111,14 +113,14 @@ macro_rules! sim_cell {
             /// used from `time`.
             #[inline(always)]
             fn spin_for(
-                &self, until: impl Fn($int) -> bool + Copy, time: &mut Picos,
+                &self, until: impl Condition<$int>, time: &mut Picos,
             ) -> Result<$int, $int> {
                 // Only a look that ends the wait is charged here. If the condition does not hold, the
                 // first look is part of the watching, which the line's next writer pays for.
                 let mut value = self.0.get();
-                if until(value) {
+                if until.holds(value) {
                     value = self.load(Ordering::Acquire);
-                    if until(value) {
+                    if until.holds(value) {
                         return Ok(value);
                     }
                 }
@@ -129,7 +131,7 @@ macro_rules! sim_cell {
                     let hit = engine.spin(line, watch, time);
                     // Interrupts may have run since the hit: report the value that is there now.
                     value = self.0.get();
-                    if until(value) {
+                    if until.holds(value) {
                         return Ok(value);
                     }
                     if !hit {
@@ -156,6 +158,15 @@ impl Engine {
             None => of(&self.cpu().irqs.latch),
             Some(task) => of(&task.latch),
         }
+    }
+}
+
+/// The time that a spin with this budget may take.
+#[inline(always)]
+fn time_of(budget: Budget) -> Picos {
+    match budget {
+        Budget::Forever => Picos::MAX,
+        Budget::Iterations(n) => iteration().saturating_mul(n.into()),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::events::Timer;
 use crate::guest::TaskRef;
 use crate::memory::NONE;
 use crate::pause_loop::Exits;
-use crate::watchers::Watch;
+use crate::watch::Watch;
 use overspin_host::Doing;
 use overspin_host::block::{Block, Place};
 use overspin_host::notification::Notified;
@@ -200,6 +200,8 @@ impl LockOperation {
 pub(crate) struct Spin {
     /// The line that it spins on, whose list contains it; `NONE` if no list does.
     pub line: Cell<u32>,
+    /// Its place in that list, if the list has an index; else `NONE`.
+    pub place: Cell<u32>,
     /// A look at a changed line is already armed.
     pub armed: Cell<bool>,
     pub watch: Cell<Option<Watch>>,
@@ -317,6 +319,7 @@ impl Vcpu {
             },
             spin: Spin {
                 line: Cell::new(NONE),
+                place: Cell::new(NONE),
                 armed: Cell::new(false),
                 watch: Cell::new(None),
                 look: Cell::new((Picos::ZERO, 0)),

@@ -1,7 +1,7 @@
 //! Memory operations, and spinning on lines that they change.
 //!
-//! A vCPU that spins is in the list of watchers of its line, and its coroutine is suspended. A write
-//! evaluates the conditions of the watchers at once. For each watcher whose condition now holds, it arms a
+//! A vCPU that spins is in the list of watchers of its line, and its coroutine is suspended. A write finds the watchers
+//! whose conditions hold at once (`watch_list.rs`). For each watcher whose condition now holds, it arms a
 //! look at the time when the line has reached that watcher. So a long spin costs one event for each change
 //! that matters, not one for each iteration of the loop.
 
@@ -9,11 +9,8 @@ use crate::engine::{Engine, Suspend};
 use crate::events::Event;
 use crate::memory::{Access, NONE};
 use crate::vcpu::{Reason, Vcpu};
+use crate::watch::Watch;
 use overspin_scenario::Picos;
-use std::cell::Cell;
-use std::mem::MaybeUninit;
-use std::ptr::{fn_addr_eq, from_ref};
-use std::{iter, slice};
 
 impl Engine {
     /// Performs a memory operation on `cell`: charges it, calls `apply` when it completes, and after a write
@@ -43,8 +40,10 @@ impl Engine {
         let watchers = &*self.machine.memory.watchers(line);
         // `position`: number of running vCPUs among the first `counted` in the list.
         let (mut position, mut counted) = (0, 0);
-        for at in held(watchers) {
-            let v = &self.vcpus[watchers[at].vcpu as usize];
+        let mut next = watchers.next_held(None);
+        while let Some(at) = next {
+            next = watchers.next_held(next);
+            let v = &self.vcpus[watchers.vcpu(at) as usize];
             if !v.run.is_on() || v.spin.armed.replace(true) {
                 continue;
             }
@@ -53,7 +52,7 @@ impl Engine {
                 self.arm_look(v);
                 continue;
             }
-            position += self.running(&watchers[counted..at]);
+            position += watchers.running(counted..at, &self.vcpus);
             counted = at;
             let sees = self.machine.memory.served(line, v.run.pcpu.get(), position, self.now());
             self.push(sees, Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() });
@@ -86,11 +85,6 @@ impl Engine {
         let (at, turn) = v.spin.look.get();
         let event = Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() };
         self.time.push_in_turn(at, turn, event);
-    }
-
-    /// The number of these watchers that are on a pCPU.
-    fn running(&self, watchers: &[Watch]) -> u64 {
-        watchers.iter().filter(|w| self.vcpus[w.vcpu as usize].run.is_on()).count() as u64
     }
 
     /// Whether the cell that `v` spins on satisfies its condition now.
@@ -156,11 +150,11 @@ impl Engine {
     }
 
     fn watch(&self, v: &Vcpu, watch: Watch, line: Option<usize>) {
-        let watch = Watch { vcpu: v.id, ..watch };
+        let watch = watch.of(v.id);
         v.spin.watch.set(Some(watch));
         let Some(line) = line else { return };
         v.spin.line.set(line as u32);
-        self.machine.memory.watchers(line).push(watch);
+        self.machine.memory.watchers(line).push(watch, &self.vcpus);
         self.count_spinner(v);
     }
 
@@ -173,9 +167,7 @@ impl Engine {
         }
         self.discount_spinner(v);
         v.spin.line.set(NONE);
-        let mut watchers = self.machine.memory.watchers(line as usize);
-        let at = watchers.iter().position(|w| w.vcpu == v.id).expect("it is in the list");
-        watchers.remove(at);
+        self.machine.memory.watchers(line as usize).remove(v);
     }
 
     /// Counts `v` as a spinner of its line, if it has one: it begins or continues to spin.
@@ -183,6 +175,7 @@ impl Engine {
         if v.spin.line.get() != NONE {
             let spinning = self.machine.memory.spinning(v.spin.line.get() as usize);
             spinning.set(spinning.get() + 1);
+            self.record_running(v, true);
         }
     }
 
@@ -191,92 +184,14 @@ impl Engine {
         if v.spin.line.get() != NONE {
             let spinning = self.machine.memory.spinning(v.spin.line.get() as usize);
             spinning.set(spinning.get() - 1);
+            self.record_running(v, false);
         }
     }
-}
 
-/// What a vCPU spins on: a cell and a condition on its value.
-///
-/// A small condition is stored here, not on the stack of the coroutine. Stacks begin at the same offset in
-/// their pages, so the stacks of more than a few spinners never fit the processor's first-level cache at
-/// one time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch {
-    cell: *const (),
-    /// The condition itself if it [`fits`], else a pointer to it.
-    until: MaybeUninit<*const ()>,
-    /// [`first_held`] for the types of its cell and its condition.
-    first_held: unsafe fn(&[Watch]) -> usize,
-    /// The vCPU that watches; `NONE` before it does.
-    vcpu: u32,
-}
-
-/// Whether a condition of type `F` is stored in its watch.
-const fn fits<F>() -> bool {
-    size_of::<F>() <= size_of::<*const ()>() && align_of::<F>() <= align_of::<*const ()>()
-}
-
-/// The index of the first watch whose condition holds, or whose types may differ from those of
-/// `watches[0]`; the number of watches if there is none. It takes all watches at once, because a call for
-/// each would take several times as long as the conditions.
-///
-/// # Safety
-/// `watches[0]`, and all watches with its `first_held`, must be made from a `Cell<T>` and an `F` that are
-/// alive.
-unsafe fn first_held<T: Copy, F: Fn(T) -> bool + Copy>(watches: &[Watch]) -> usize {
-    let Some(Watch { first_held: this, .. }) = watches.first() else { return 0 };
-    for (at, watch) in watches.iter().enumerate() {
-        // Equal addresses mean equal code. One function may have several addresses, which does no harm.
-        if !fn_addr_eq(watch.first_held, *this) {
-            return at;
-        }
-        let until = if fits::<F>() {
-            watch.until.as_ptr().cast::<F>()
-        } else {
-            // SAFETY: `Watch::new` wrote a pointer.
-            unsafe { watch.until.assume_init() }.cast::<F>()
-        };
-        // SAFETY: the caller promises that both are alive and have these types.
-        let (cell, until) = unsafe { (&*watch.cell.cast::<Cell<T>>(), &*until) };
-        if until(cell.get()) {
-            return at;
+    fn record_running(&self, v: &Vcpu, runs: bool) {
+        let place = v.spin.place.get();
+        if place != NONE {
+            self.machine.memory.watchers(v.spin.line.get() as usize).set_running(place, runs);
         }
     }
-    watches.len()
-}
-
-impl Watch {
-    /// Makes a watch. It must not be used after `cell` or `until` is gone.
-    pub(crate) fn new<T: Copy, F: Fn(T) -> bool + Copy>(cell: &Cell<T>, until: &F) -> Self {
-        let mut kept = MaybeUninit::new(from_ref(until).cast::<()>());
-        if fits::<F>() {
-            // SAFETY: `kept` has the room and the alignment for an `F`, as `fits` says.
-            unsafe { kept.as_mut_ptr().cast::<F>().write(*until) };
-        }
-        let first_held = first_held::<T, F>;
-        Self { cell: from_ref(cell).cast(), until: kept, first_held, vcpu: NONE }
-    }
-
-    fn holds(&self) -> bool {
-        // SAFETY: the cell and the condition are those of a call of `spin_for` on a coroutine's stack. This
-        // coroutine is the caller, or it is suspended and stays so until the watch is removed.
-        unsafe { (self.first_held)(slice::from_ref(self)) == 0 }
-    }
-}
-
-/// The indices of the watches whose condition holds, in order.
-fn held(watches: &[Watch]) -> impl Iterator<Item = usize> {
-    let mut next = 0;
-    iter::from_fn(move || {
-        while let rest @ [Watch { first_held, .. }, ..] = &watches[next..] {
-            // SAFETY: as in `Watch::holds`.
-            next += unsafe { first_held(rest) };
-            // Otherwise the watch there has another `first_held`, with which the loop goes on.
-            if watches.get(next).is_some_and(|w| fn_addr_eq(w.first_held, *first_held)) {
-                next += 1;
-                return Some(next - 1);
-            }
-        }
-        None
-    })
 }

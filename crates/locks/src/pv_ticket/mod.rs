@@ -150,12 +150,12 @@ impl<P: Platform> Shared<P> {
     where
         C: AtomicCell<Value: FlaggedWord>,
     {
-        let is_mine = |word: C::Value| word.serves(mine);
+        let served = |word: C::Value| C::Value::ticket(word.head());
         if !P::paravirtual(self.pv) {
-            return word.spin_until(is_mine, Budget::Forever);
+            return word.spin_until_eq(served, mine, Budget::Forever);
         }
         if self.yields == 0 {
-            return word.spin_until(is_mine, Budget::Iterations(self.spin_budget));
+            return word.spin_until_eq(served, mine, Budget::Iterations(self.spin_budget));
         }
         // See "Giving way". Relaxed, everywhere here: only this CPU uses the cell.
         let taken_at = &self.records[P::cpu_id()].taken_at;
@@ -170,7 +170,7 @@ impl<P: Platform> Shared<P> {
             } else {
                 self.spin_budget.min(LOOKS_OF_NEXT)
             };
-            let result = word.spin_until(is_mine, Budget::Iterations(looks));
+            let result = word.spin_until_eq(served, mine, Budget::Iterations(looks));
             if result.is_ok() {
                 return result;
             }
@@ -181,7 +181,7 @@ impl<P: Platform> Shared<P> {
             }
             before = now;
         }
-        word.spin_until(is_mine, Budget::Iterations(0))
+        word.spin_until_eq(served, mine, Budget::Iterations(0))
     }
 
     /// Sleeps until a kick or a spurious wake-up, unless ticket `want` of `lock` is served already.

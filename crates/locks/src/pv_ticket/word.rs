@@ -12,7 +12,7 @@ use crate::LockInfo;
 /// halves would have another meaning.
 pub trait FlaggedWord: Copy + Eq + Debug {
     /// A half, or a ticket: a half whose bit 0 is 0.
-    type Half: Copy + Eq + Debug + Default + Into<u32> + 'static;
+    type Half: Copy + Eq + Debug + Default + Into<u32> + Into<u64> + 'static;
     /// Properties of the lock of 2012 with this word.
     const INFO_2012: LockInfo;
     /// Maximum number of outstanding tickets before a held lock looks free: one less than there are
