@@ -187,7 +187,7 @@ impl Engine {
             v.spin.forget_look();
         }
         v.run.end(self.now());
-        self.discount_spinner(v);
+        self.spinner_runs(v, false);
     }
 
     /// Runs the code on `v` until it suspends in an operation.

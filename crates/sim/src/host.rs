@@ -283,7 +283,7 @@ impl Engine {
         }
         self.reset_window(v);
         v.run.begin(self.now());
-        self.count_spinner(v);
+        self.spinner_runs(v, true);
         // `unblocked` does this for a vCPU that slept.
         if v.lock.doing.get() == Doing::Wants {
             v.lock.doing.set(Doing::Runs);

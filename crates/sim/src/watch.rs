@@ -2,6 +2,7 @@
 
 use crate::memory::NONE;
 use std::cell::Cell;
+use std::iter;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{self, fn_addr_eq, from_ref};
@@ -184,16 +185,20 @@ impl Watch {
     }
 }
 
-/// The index of the first of these watches whose condition holds.
-pub(crate) fn first_of(watches: &[Watch]) -> Option<usize> {
+/// The indices of the watches whose condition holds, in order.
+#[inline(always)]
+pub(crate) fn held(watches: &[Watch]) -> impl Iterator<Item = usize> {
     let mut next = 0;
-    while let rest @ [Watch { kind, .. }, ..] = &watches[next..] {
-        // SAFETY: as for `Watch::holds`.
-        next += unsafe { (kind.first_held)(rest) };
-        // Otherwise the watch there is of another kind, with which the loop goes on.
-        if watches.get(next).is_some_and(|w| ptr::eq(w.kind, *kind)) {
-            return Some(next);
+    iter::from_fn(move || {
+        while let rest @ [Watch { kind, .. }, ..] = &watches[next..] {
+            // SAFETY: as for `Watch::holds`.
+            next += unsafe { (kind.first_held)(rest) };
+            // Otherwise the watch there is of another kind, with which the loop goes on.
+            if watches.get(next).is_some_and(|w| ptr::eq(w.kind, *kind)) {
+                next += 1;
+                return Some(next - 1);
+            }
         }
-    }
-    None
+        None
+    })
 }

@@ -8,7 +8,8 @@
 
 use crate::memory::NONE;
 use crate::vcpu::Vcpu;
-use crate::watch::{Watch, first_of};
+use crate::watch::{Watch, held};
+use std::iter;
 use std::ops::Range;
 
 /// So many watches need no index. Up to here it costs more than it saves.
@@ -24,7 +25,7 @@ pub(crate) struct WatchList {
 
 /// Finds watches that are alike by the value that they wait for. Each place in the list may hold one.
 #[derive(Debug)]
-struct Index {
+pub(crate) struct Index {
     /// All watches are like this one, which may have been removed.
     like: Watch,
     /// Number of watches that are not removed.
@@ -50,16 +51,27 @@ struct Entry {
 
 impl WatchList {
     /// Appends the watch of a vCPU.
+    #[inline]
     pub(crate) fn push(&mut self, watch: Watch, vcpus: &[Vcpu]) {
-        let place = self.watches.len();
         self.watches.push(watch);
+        if self.index.is_some() || self.watches.len() > FEW {
+            self.pushed_to_many(watch, vcpus);
+        }
+    }
+
+    /// Adds the last watch to the index, if there is one or shall be one.
+    #[inline(never)]
+    fn pushed_to_many(&mut self, watch: Watch, vcpus: &[Vcpu]) {
+        let place = self.watches.len() - 1;
         if let Some(index) = &mut self.index
             && place < index.entries.len()
             && index.like.is_like(&watch)
         {
             index.add(place, &watch);
+            // It watches because it runs.
+            index.set_running(place, true);
             vcpus[watch.vcpu as usize].spin.place.set(place as u32);
-        } else if self.index.is_some() || place >= FEW && self.are_alike() {
+        } else if self.index.is_some() || self.are_alike() {
             self.rebuild(vcpus);
         }
     }
@@ -84,12 +96,19 @@ impl WatchList {
     }
 
     /// Removes the watch of `v`.
+    #[inline]
     pub(crate) fn remove(&mut self, v: &Vcpu) {
-        let Some(index) = &mut self.index else {
-            let at = self.watches.iter().position(|w| w.vcpu == v.id).expect("it is in the list");
-            self.watches.remove(at);
+        if self.index.is_some() {
+            self.remove_from_index(v);
             return;
-        };
+        }
+        let at = self.watches.iter().position(|w| w.vcpu == v.id).expect("it is in the list");
+        self.watches.remove(at);
+    }
+
+    #[inline(never)]
+    fn remove_from_index(&mut self, v: &Vcpu) {
+        let Some(index) = &mut self.index else { return };
         let place = v.spin.place.replace(NONE) as usize;
         self.watches[place].vcpu = NONE;
         index.remove(place);
@@ -99,24 +118,26 @@ impl WatchList {
         }
     }
 
-    /// The place of the first watch whose condition holds now, or the first such place after another one.
-    #[inline]
-    pub(crate) fn next_held(&self, after: Option<usize>) -> Option<usize> {
-        match &self.index {
-            Some(index) => index.next_held(after),
-            None => {
-                let from = after.map_or(0, |place| place + 1);
-                first_of(&self.watches[from..]).map(|at| from + at)
-            }
-        }
+    /// The index, if there is one.
+    #[inline(always)]
+    pub(crate) fn index(&self) -> Option<&Index> {
+        self.index.as_deref()
+    }
+
+    /// The places of the watches whose condition holds now, in order, in a list without an index.
+    #[inline(always)]
+    pub(crate) fn held(&self) -> impl Iterator<Item = usize> {
+        held(&self.watches)
     }
 
     /// The vCPU whose watch is at a place.
+    #[inline(always)]
     pub(crate) fn vcpu(&self, place: usize) -> u32 {
         self.watches[place].vcpu
     }
 
     /// The number of vCPUs on a pCPU whose watches are at these places.
+    #[inline]
     pub(crate) fn running(&self, places: Range<usize>, vcpus: &[Vcpu]) -> u64 {
         match &self.index {
             Some(index) => index.running(places),
@@ -189,20 +210,20 @@ impl Index {
         self.set_running(place, false);
     }
 
-    fn next_held(&self, after: Option<usize>) -> Option<usize> {
-        let value = self.like.part()?;
-        let mut place = match after {
-            None => self.chains[self.chain(value)].0,
-            Some(place) => self.entries[place].after,
-        };
-        while place != NONE {
-            let Entry { wanted, after, .. } = self.entries[place as usize];
-            if wanted == value {
-                return Some(place as usize);
+    /// The places of the watches whose condition holds now, in order.
+    pub(crate) fn held(&self) -> impl Iterator<Item = usize> {
+        let value = self.like.part().expect("an equality");
+        let mut next = self.chains[self.chain(value)].0;
+        iter::from_fn(move || {
+            while next != NONE {
+                let (place, entry) = (next as usize, self.entries[next as usize]);
+                next = entry.after;
+                if entry.wanted == value {
+                    return Some(place);
+                }
             }
-            place = after;
-        }
-        None
+            None
+        })
     }
 
     fn set_running(&mut self, place: usize, runs: bool) {

@@ -10,6 +10,7 @@ use crate::events::Event;
 use crate::memory::{Access, NONE};
 use crate::vcpu::{Reason, Vcpu};
 use crate::watch::Watch;
+use crate::watch_list::WatchList;
 use overspin_scenario::Picos;
 
 impl Engine {
@@ -38,11 +39,26 @@ impl Engine {
     /// line again too, and go on spinning.
     fn notify(&self, line: usize, suspended: bool) {
         let watchers = &*self.machine.memory.watchers(line);
+        match watchers.index() {
+            None => self.notify_those(line, suspended, watchers, watchers.held()),
+            Some(index) => self.notify_those(line, suspended, watchers, index.held()),
+        }
+        let spinning = self.machine.memory.spinning(line).get();
+        self.machine.memory.refetch(line, spinning.into(), self.now());
+    }
+
+    /// Notifies the watchers at the places `held` of the list, whose conditions hold.
+    #[inline(always)]
+    fn notify_those(
+        &self,
+        line: usize,
+        suspended: bool,
+        watchers: &WatchList,
+        held: impl Iterator<Item = usize>,
+    ) {
         // `position`: number of running vCPUs among the first `counted` in the list.
         let (mut position, mut counted) = (0, 0);
-        let mut next = watchers.next_held(None);
-        while let Some(at) = next {
-            next = watchers.next_held(next);
+        for at in held {
             let v = &self.vcpus[watchers.vcpu(at) as usize];
             if !v.run.is_on() || v.spin.armed.replace(true) {
                 continue;
@@ -57,8 +73,6 @@ impl Engine {
             let sees = self.machine.memory.served(line, v.run.pcpu.get(), position, self.now());
             self.push(sees, Event::Operation { vcpu: v.id, epoch: v.op.epoch.get() });
         }
-        let spinning = self.machine.memory.spinning(line).get();
-        self.machine.memory.refetch(line, spinning.into(), self.now());
     }
 
     /// Continues a spin of `v` after it was off its pCPU: `v` reads the line again, and looks at it when the
@@ -155,7 +169,7 @@ impl Engine {
         let Some(line) = line else { return };
         v.spin.line.set(line as u32);
         self.machine.memory.watchers(line).push(watch, &self.vcpus);
-        self.count_spinner(v);
+        self.add_spinners(line, 1);
     }
 
     fn unwatch(&self, v: &Vcpu) {
@@ -165,33 +179,26 @@ impl Engine {
         if line == NONE {
             return;
         }
-        self.discount_spinner(v);
+        self.add_spinners(line as usize, -1);
         v.spin.line.set(NONE);
         self.machine.memory.watchers(line as usize).remove(v);
     }
 
-    /// Counts `v` as a spinner of its line, if it has one: it begins or continues to spin.
-    pub(crate) fn count_spinner(&self, v: &Vcpu) {
-        if v.spin.line.get() != NONE {
-            let spinning = self.machine.memory.spinning(v.spin.line.get() as usize);
-            spinning.set(spinning.get() + 1);
-            self.record_running(v, true);
+    /// Records that `v` goes to a pCPU or leaves it: it counts as a spinner of its line, if it has one, while it is there.
+    pub(crate) fn spinner_runs(&self, v: &Vcpu, runs: bool) {
+        let (line, place) = (v.spin.line.get(), v.spin.place.get());
+        if line == NONE {
+            return;
         }
-    }
-
-    /// Removes `v` from the count of its line's spinners, if it has one: it ends its spin or leaves its pCPU.
-    pub(crate) fn discount_spinner(&self, v: &Vcpu) {
-        if v.spin.line.get() != NONE {
-            let spinning = self.machine.memory.spinning(v.spin.line.get() as usize);
-            spinning.set(spinning.get() - 1);
-            self.record_running(v, false);
-        }
-    }
-
-    fn record_running(&self, v: &Vcpu, runs: bool) {
-        let place = v.spin.place.get();
+        self.add_spinners(line as usize, if runs { 1 } else { -1 });
         if place != NONE {
-            self.machine.memory.watchers(v.spin.line.get() as usize).set_running(place, runs);
+            self.machine.memory.watchers(line as usize).set_running(place, runs);
         }
+    }
+
+    #[inline(always)]
+    fn add_spinners(&self, line: usize, number: i32) {
+        let spinning = self.machine.memory.spinning(line);
+        spinning.set(spinning.get().strict_add_signed(number));
     }
 }
