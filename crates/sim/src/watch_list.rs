@@ -254,3 +254,6 @@ impl Index {
         count
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,4 +29,5 @@ mod shootdown;
 mod stream;
 mod ticks;
 mod user_mode;
+mod waiters;
 mod warmup;
