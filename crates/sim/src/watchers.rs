@@ -1,7 +1,7 @@
 //! Memory operations, and spinning on lines that they change.
 //!
 //! A vCPU that spins is in the list of watchers of its line, and its coroutine is suspended. A write finds the watchers
-//! whose conditions hold at once (`watch_list.rs`). For each watcher whose condition now holds, it arms a
+//! whose conditions hold at once (`watch_list/`). For each watcher whose condition now holds, it arms a
 //! look at the time when the line has reached that watcher. So a long spin costs one event for each change
 //! that matters, not one for each iteration of the loop.
 
