@@ -52,7 +52,7 @@ pub(crate) fn bench(args: &BenchArgs, global: &Global, parts: &Parts) -> Result<
         }),
         Benchmark::Sched(args) => speed("sched", args, global, |tell| {
             let of_2016 = experiment::schedbench_2016().map_err(fault)?;
-            bench::sched((&of_2016.plan, &of_2016.machine), tell).map_err(fault)
+            bench::sched((&of_2016.plan, &of_2016.machines[0]), tell).map_err(fault)
         }),
         Benchmark::Hv(args) => speed("hv", args, global, |tell| {
             bench::hv(tell).map_err(|refused| Failure::refused("bench hv", &refused))

@@ -13,9 +13,12 @@ use measure::BenchSample;
 use overspin_claims::Vocabulary;
 use overspin_located::LocatedError;
 use overspin_report::Panel;
+use overspin_runs::catalog::names;
 use overspin_runs::record::Run;
+use overspin_runs::scenario_file::Template;
 use overspin_runs::scenario_file::tree::Document;
 use overspin_runs::schedbench::{self, BenchFile, Machine, summarize};
+use overspin_scenario::Scenario;
 use overspin_stats::Summary;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +30,9 @@ pub struct Policy {
     pub name: String,
     /// Name in scenarios.
     pub profile: String,
+    /// `--set` arguments for the scenario under this scheduler: its parameters, or another machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
 }
 
 /// A worker.
@@ -57,8 +63,8 @@ pub struct Schedbench {
     pub workers: Vec<Worker>,
     /// The numbers of each worker that run together.
     pub counts: Vec<u32>,
-    /// The machine.
-    pub machine: Machine,
+    /// The machine under each scheduler.
+    pub machines: Vec<Machine>,
     /// All planned runs: for each scheduler, each worker alone and then together.
     pub plan: BenchFile,
 }
@@ -71,16 +77,27 @@ impl Schedbench {
     ) -> Result<Self, LocatedError> {
         let fail =
             |key: &str, message: String, help: &str| file::fail(document, key, message, help);
-        let Some(machine) = Machine::of(&head.scenario) else {
-            let help = "the rate of a schedbench worker sets the machine's rate";
-            return fail("scenario.domain", "no domain runs schedbench".into(), help);
-        };
+        let mut machines = Vec::new();
         for (i, policy) in plan.schedulers.iter().enumerate() {
             if overspin_runs::catalog::scheduler(&policy.profile).is_none() {
                 let key = format!("setup.schedulers.{i}.profile");
                 let message = format!("there is no scheduler `{}`", policy.profile);
                 return fail(&key, message, "see `overspin list schedulers`");
             }
+            let scenario = under(document, head, policy)?;
+            let Some(machine) = Machine::of(&scenario) else {
+                let help = "the rate of a schedbench worker sets the machine's rate";
+                return fail("scenario.domain", "no domain runs schedbench".into(), help);
+            };
+            machines.push(machine);
+        }
+        let Some(machine) = machines.first() else {
+            return fail("setup.schedulers", "there is no scheduler".into(), "name one or more");
+        };
+        if let Some(i) = machines.iter().position(|m| m.host.pcpus() != machine.host.pcpus()) {
+            let key = format!("setup.schedulers.{i}.set");
+            let help = "keep sockets, cores and threads: all runs have the same pCPUs";
+            return fail(&key, "another number of pCPUs".into(), help);
         }
         let names: Vec<&str> = plan.workers.iter().map(|w| w.name.as_str()).collect();
         let presets: serde_json::Map<String, serde_json::Value> = plan
@@ -112,7 +129,7 @@ impl Schedbench {
             policies: plan.schedulers,
             workers: plan.workers,
             counts: plan.counts,
-            machine,
+            machines,
             plan: bench,
         })
     }
@@ -141,6 +158,16 @@ impl Schedbench {
             .collect();
         Summary::of(&of).map(|s| s.mean)
     }
+}
+
+/// The scenario under a scheduler, with what its policy sets.
+fn under(document: &Document, head: &Head, policy: &Policy) -> Result<Scenario, LocatedError> {
+    let node = document.root.find("scenario").filter(|_| !policy.set.is_empty());
+    let Some(node) = node else { return Ok(head.scenario.clone()) };
+    let mut sets = vec![format!("host.scheduler={}", policy.profile)];
+    sets.extend(policy.set.iter().cloned());
+    let template = Template::within(document, node, "scenario", &head.id);
+    template.scenario(names(), &sets).map_err(|error| *error)
 }
 
 impl Kind for Schedbench {
@@ -190,12 +217,12 @@ impl Kind for Schedbench {
         let mut jobs = Vec::new();
         for (i, run) in self.plan.runs.iter().enumerate() {
             let name = &names[i % names.len()];
-            let policy = &self.policies[i / names.len()];
-            jobs.extend(seeds.iter().map(|seed| (run, name, policy, *seed)));
+            let (policy, machine) =
+                (&self.policies[i / names.len()], &self.machines[i / names.len()]);
+            jobs.extend(seeds.iter().map(|seed| (run, name, policy, machine, *seed)));
         }
-        let made = settings.all(&jobs, progress, |&(run, name, policy, seed)| {
-            let scenario =
-                schedbench::scenario(&self.plan, run, &self.machine).map_err(Box::new)?;
+        let made = settings.all(&jobs, progress, |&(run, name, policy, machine, seed)| {
+            let scenario = schedbench::scenario(&self.plan, run, machine).map_err(Box::new)?;
             let outcome = settings.simulate(&scenario, seed, || run.label.clone())?;
             let alone = self.workers.iter().filter(|w| {
                 name.strip_prefix("baseline-").is_some_and(|l| l == w.name.to_lowercase())

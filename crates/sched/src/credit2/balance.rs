@@ -6,12 +6,14 @@
 
 use super::Credit2;
 use super::profile::Turns;
+use super::runqueue::Runqueue;
 use crate::cpuset::CpuSet;
 use crate::ids::{PcpuId, VcpuId};
 use crate::list::List;
 use crate::machine::Machine;
 use crate::scheduler::Context;
 use crate::time::Nanos;
+use core::cmp::Ordering;
 
 /// A vCPU that could move, and its load.
 pub(super) type Candidate = (VcpuId, i64);
@@ -85,15 +87,24 @@ impl Credit2 {
 
     /// Moves load between runqueue `local` and the one whose load differs most, if that makes them
     /// more alike: pushes one vCPU, pulls one, or both. `next` is what the current pass has chosen.
-    /// O(runqueues + product of the numbers of vCPUs of the two).
+    /// If nothing moves, may exchange vCPUs by their accounts of space. O(runqueues + product of the
+    /// numbers of vCPUs of the two).
     pub(super) fn balance(&mut self, cx: &mut Context<'_>, local: usize, next: VcpuId) {
-        let Some(other) = self.partner(cx.now(), local) else { return };
+        if !self.balance_load(cx, local, next) && self.params.smt_space {
+            self.exchange_by_space(cx, local, next);
+        }
+    }
+
+    /// Returns whether a vCPU moves.
+    fn balance_load(&mut self, cx: &mut Context<'_>, local: usize, next: VcpuId) -> bool {
+        let Some((other, crowded)) = self.partner(cx.now(), local) else { return false };
         let delta = self.queues[local].load.forecast - self.queues[other].load.forecast;
         let (mut pushes, mut pulls) =
             (core::mem::take(&mut self.pushes), core::mem::take(&mut self.pulls));
         self.collect(cx, local, other, next, true, &mut pushes);
         self.collect(cx, other, local, next, !pushes.is_empty(), &mut pulls);
-        let (push, pull) = best_move(delta, &pushes, &pulls);
+        let exchanges = crowded || !self.params.smt_space;
+        let (push, pull) = best_move(delta, &pushes, &pulls, exchanges);
         (self.pushes, self.pulls) = (pushes, pulls);
         if let Some(v) = push {
             self.move_to(cx, v, other, next);
@@ -101,10 +112,66 @@ impl Credit2 {
         if let Some(v) = pull {
             self.move_to(cx, v, local, next);
         }
+        push.or(pull).is_some()
     }
 
-    /// The runqueue whose load differs most from that of `local`, if the difference is worth a move.
-    fn partner(&mut self, now: Nanos, local: usize) -> Option<usize> {
+    /// Exchanges a vCPU that owes space, beside one that is owed some, for one that is owed space beside one
+    /// that owes, in another runqueue: then like is beside like in both. Runqueues are single cores, and
+    /// keep a pCPU for each of their vCPUs: where all threads are busy, there is no space to share. Load
+    /// balancing must not undo it at once.
+    fn exchange_by_space(&mut self, cx: &mut Context<'_>, local: usize, next: VcpuId) {
+        let Some((Some(debtor), Some(_))) = self.sides(cx, local, next) else { return };
+        for other in (0..self.queues.len()).filter(|q| *q != local) {
+            let Some((Some(_), Some(creditor))) = self.sides(cx, other, next) else { continue };
+            let average = |this: &mut Self, v: VcpuId| {
+                this.update_vcpu_load(cx.now(), v, i64::from(cx.is_runnable(v)));
+                this.vcpus[v.index()].average
+            };
+            let moved = average(self, debtor) - average(self, creditor);
+            let room = |q: &Runqueue| i64::from(q.size) << self.params.window.precision;
+            let (here, there) = (&self.queues[local], &self.queues[other]);
+            let (less, more) = (here.load.forecast - moved, there.load.forecast + moved);
+            let lasts = (more - less).abs() < self.params.under;
+            let fits = lasts && less <= room(here) && more <= room(there);
+            let allowed = here.members.intersects(cx.affinity(creditor).hard())
+                && there.members.intersects(cx.affinity(debtor).hard());
+            if fits && allowed {
+                self.move_to(cx, debtor, other, next);
+                self.move_to(cx, creditor, local, next);
+                return;
+            }
+        }
+    }
+
+    /// Of runqueue `q`, if it is a single core: the vCPU that owes most space and the one that is owed
+    /// most, if there are such vCPUs. Those that are about to move do not count.
+    fn sides(
+        &self,
+        cx: &Context<'_>,
+        q: usize,
+        next: VcpuId,
+    ) -> Option<(Option<VcpuId>, Option<VcpuId>)> {
+        let queue = &self.queues[q];
+        let core = cx.topology().siblings(queue.members.first()?);
+        if queue.members.count_range(core) < queue.size {
+            return None;
+        }
+        let on = |side: Ordering, v: VcpuId| {
+            let moving = self.vcpus[v.index()].target.is_some() || cx.is_migrating(v);
+            let stays = v == next && self.params.keep_chosen;
+            self.side(v) == side && !moving && !stays
+        };
+        let all = || self.assigned_links.iter(&queue.assigned).map(VcpuId);
+        let space = |v: &VcpuId| self.vcpus[v.index()].space;
+        let owes = all().filter(|v| on(Ordering::Less, *v)).min_by_key(space);
+        let owed = all().filter(|v| on(Ordering::Greater, *v)).max_by_key(space);
+        Some((owes, owed))
+    }
+
+    /// The runqueue whose load differs most from that of `local`, if the difference is worth a move, and
+    /// whether one of the two is crowded. With `smt_space`, a runqueue with a pCPU for each runnable vCPU is
+    /// not: it gains nothing by an exchange but space, and the accounts decide about that.
+    fn partner(&mut self, now: Nanos, local: usize) -> Option<(usize, bool)> {
         let window = self.params.window;
         self.queues[local].load.update(window, now, 0);
         let here = self.queues[local].load.forecast;
@@ -129,8 +196,9 @@ impl Credit2 {
         let counts = &self.queues[if self.params.as_is { last } else { other }];
         let full = i64::from(self.queues[local].size.max(counts.size)) << window.precision;
         let most = here.max(counts.load.forecast);
-        let threshold = if most < full { self.params.under } else { self.params.over };
-        (delta >= threshold).then_some(other)
+        let crowded = most > full || (most == full && !self.params.smt_space);
+        let threshold = if crowded { self.params.over } else { self.params.under };
+        (delta >= threshold).then_some((other, crowded))
     }
 
     /// Fills `into` with the vCPUs of `from` that may move to `to`. If `refresh`, updates the loads of
@@ -179,6 +247,7 @@ impl Credit2 {
             self.dequeue(q, v);
             self.queues[q].load.update(self.params.window, cx.now(), -1);
         }
+        self.stops_leaving(cx, v);
         self.deassign(v);
         cx.set_home(v, p);
         self.assign(to, v);
@@ -191,12 +260,13 @@ impl Credit2 {
 }
 
 /// The vCPU to push and the vCPU to pull that leave the least difference of loads, if that is less
-/// than now. `delta` is the load of the pusher minus the load of the other. Among equals, the first
-/// found wins.
+/// than now; only one of them without `exchanges`. `delta` is the load of the pusher minus the load of the
+/// other. Among equals, the first found wins.
 fn best_move(
     delta: i64,
     pushes: &[Candidate],
     pulls: &[Candidate],
+    exchanges: bool,
 ) -> (Option<VcpuId>, Option<VcpuId>) {
     let mut best = (delta.abs(), None, None);
     let mut consider = |push: Option<&Candidate>, pull: Option<&Candidate>| {
@@ -208,7 +278,9 @@ fn best_move(
         }
     };
     for push in pushes {
-        pulls.iter().for_each(|pull| consider(Some(push), Some(pull)));
+        if exchanges {
+            pulls.iter().for_each(|pull| consider(Some(push), Some(pull)));
+        }
         consider(Some(push), None);
     }
     pulls.iter().for_each(|pull| consider(None, Some(pull)));
@@ -231,8 +303,8 @@ mod tests {
     #[test]
     fn d6_a_move_must_make_loads_more_alike() {
         let one = 1 << 18;
-        assert_eq!(best_move(2 * one, &vcpus(&[one; 3]), &[]), (Some(VcpuId(0)), None));
-        assert_eq!(best_move(one, &vcpus(&[one; 2]), &vcpus(&[one])), (None, None));
+        assert_eq!(best_move(2 * one, &vcpus(&[one; 3]), &[], true), (Some(VcpuId(0)), None));
+        assert_eq!(best_move(one, &vcpus(&[one; 2]), &vcpus(&[one]), true), (None, None));
     }
 
     /// Three runqueues of one pCPU with loads of 1.5, 1.2 and 0.8. From the second one the third differs
@@ -252,7 +324,7 @@ mod tests {
                 queue.load.forecast = load * one / 10;
                 credit2.queues.push(queue);
             }
-            credit2.partner(Nanos::ZERO, local)
+            credit2.partner(Nanos::ZERO, local).map(|(other, _)| other)
         };
         assert_eq!((partner(false, 1), partner(true, 1)), (Some(2), Some(2)));
         assert_eq!((partner(false, 2), partner(true, 2)), (Some(0), None));
@@ -299,9 +371,9 @@ mod tests {
     fn a_swap_is_found_where_no_single_move_helps() {
         // 6 and 4 against 3 and 5: pushing 6 for 5 leaves 9 against 9.
         assert_eq!(
-            best_move(2, &vcpus(&[6, 4]), &vcpus(&[3, 5])),
+            best_move(2, &vcpus(&[6, 4]), &vcpus(&[3, 5]), true),
             (Some(VcpuId(0)), Some(VcpuId(1)))
         );
-        assert_eq!(best_move(-6, &[], &vcpus(&[2, 3])), (None, Some(VcpuId(1))));
+        assert_eq!(best_move(-6, &[], &vcpus(&[2, 3]), true), (None, Some(VcpuId(1))));
     }
 }

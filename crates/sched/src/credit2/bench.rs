@@ -19,7 +19,17 @@ pub(super) struct Bench {
 impl Bench {
     /// One domain, with vCPUs of these affinities, which are down.
     pub fn new(profile: &'static Profile, topology: Topology, affinities: &[Affinity]) -> Self {
-        let new = || Credit2::new(profile, &crate::Params::default()).unwrap();
+        Self::with(profile, &crate::Params::default(), topology, affinities)
+    }
+
+    /// The same with these parameters.
+    pub fn with(
+        profile: &'static Profile,
+        over: &crate::Params,
+        topology: Topology,
+        affinities: &[Affinity],
+    ) -> Self {
+        let new = || Credit2::new(profile, over).unwrap();
         // The layer makes the machine's records of the vCPUs; a second scheduler is under test.
         let mut layer = Hypervisor::new(topology, Box::new(new()));
         let mut actions = Vec::new();

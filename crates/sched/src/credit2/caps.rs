@@ -51,7 +51,7 @@ impl Credit2 {
                     let v = self.domains[d.index()].vcpus[i];
                     if cx.is_current(v) {
                         // The time that it has run so far is not charged to the budget.
-                        self.burn(cx.now(), v);
+                        self.burn(cx, v);
                         self.tell(cx, self.vcpus[v.index()].queue, cx.home(v));
                     }
                     self.vcpus[v.index()].budget = Some(Nanos::ZERO);

@@ -13,16 +13,18 @@ use crate::time::Nanos;
 
 impl Credit2 {
     /// Charges `v`, which is current, for the time since its last charge, in credit and in budget.
-    pub(super) fn burn(&mut self, now: Nanos, v: VcpuId) {
-        let heaviest = self.queues[self.vcpus[v.index()].queue].max_weight;
-        let vcpu = &mut self.vcpus[v.index()];
-        let ran = now - vcpu.start;
+    pub(super) fn burn(&mut self, cx: &Context<'_>, v: VcpuId) {
+        let now = cx.now();
+        let ran = now - self.vcpus[v.index()].start;
         if ran <= Nanos::ZERO {
             return;
         }
+        let charged = self.charged(cx, v, ran);
+        let heaviest = self.queues[self.vcpus[v.index()].queue].max_weight;
+        let vcpu = &mut self.vcpus[v.index()];
         let weight = self.domains[vcpu.domain.index()].weight;
         // Saturates after centuries of credit.
-        let due = ran.0.saturating_mul(heaviest).saturating_add(vcpu.residual);
+        let due = charged.0.saturating_mul(heaviest).saturating_add(vcpu.residual);
         vcpu.credit = vcpu.credit.saturating_sub(due / weight).max(self.params.clamp);
         vcpu.residual = due % weight;
         if let Some(budget) = &mut vcpu.budget {
@@ -53,7 +55,7 @@ impl Credit2 {
             at = self.assigned_links.next(x);
             let v = VcpuId(x);
             if !self.profile.early && cx.is_current(v) {
-                self.burn(cx.now(), v);
+                self.burn(cx, v);
                 if self.vcpus[v.index()].budget.is_some_and(|b| b <= Nanos::ZERO) {
                     self.tell(cx, q, cx.home(v));
                 }

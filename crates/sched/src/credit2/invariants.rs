@@ -15,6 +15,7 @@ impl Credit2 {
     pub(super) fn check(&self, machine: &Machine) -> Result<(), String> {
         (0..self.queues.len()).try_for_each(|q| self.check_queue(machine, q))?;
         (0..self.vcpus.len()).try_for_each(|v| self.check_vcpu(machine, VcpuId(v as u32)))?;
+        self.check_cores(machine)?;
         self.domains.iter().enumerate().try_for_each(|(d, domain)| {
             let capped = self.capped.iter().any(|x| x.index() == d);
             ensure(capped == domain.cap.is_some(), || format!("domain {d}: capped {capped}"))

@@ -21,8 +21,8 @@
 //! Source: schedulers specification §4 (after Xen's credit2.c) and §2 for the versions. Files:
 //! [`profile`] (versions, parameters), [`runqueue`] (sharing, order), [`credits`] (burning, epochs,
 //! slices), [`choice`] (what to run), [`tickle`] (which pCPU to tell), [`caps`] (budgets), [`load`]
-//! (averages), [`balance`] (placement and moves), [`invariants`] (what must always hold). Decisions where the source is
-//! silent are in docs/schedulers.md.
+//! (averages), [`balance`] (placement and moves), [`smt`] (threads of a core), [`invariants`] (what
+//! must always hold). Decisions where the source is silent are in docs/schedulers.md.
 
 mod balance;
 #[cfg(test)]
@@ -34,6 +34,7 @@ mod invariants;
 mod load;
 mod profile;
 mod runqueue;
+mod smt;
 mod tickle;
 
 pub(crate) use profile::{TODAY, Y2013, Y2016};
@@ -53,6 +54,7 @@ use caps::Cap;
 use load::Window;
 use profile::{CREDIT_INIT, MIGRATE_COMPENSATION, Params, Profile};
 use runqueue::Runqueue;
+use smt::Cores;
 
 #[derive(Clone, Debug)]
 struct Vcpu {
@@ -62,6 +64,10 @@ struct Vcpu {
     residual: i64,
     /// The time up to which it is charged.
     start: Nanos,
+    /// The same on the progress clock of its core; kept with an option of [`smt`].
+    mark: i64,
+    /// Time alone on a core that it is owed, or owes if negative, in ns; 0 without `smt_space`.
+    space: i64,
     /// Its runqueue, while `assigned`: the runqueue of its home.
     queue: usize,
     /// Lives on a runqueue: from insertion to removal.
@@ -109,6 +115,7 @@ pub struct Credit2 {
     queues: Vec<Runqueue>,
     /// The runqueue of each pCPU.
     queue_of: Vec<usize>,
+    cores: Cores,
     run_links: Links,
     assigned_links: Links,
     parked_links: Links,
@@ -129,6 +136,7 @@ impl Credit2 {
             domains: Vec::new(),
             queues: Vec::new(),
             queue_of: Vec::new(),
+            cores: Cores::default(),
             run_links: Links::default(),
             assigned_links: Links::default(),
             parked_links: Links::default(),
@@ -149,6 +157,7 @@ impl Scheduler for Credit2 {
         let pcpus = cx.pcpus();
         self.queue_of = vec![0; pcpus as usize];
         self.scratch = CpuSet::empty(pcpus);
+        self.start_cores(cx);
         cx.pool().iter().for_each(|p| self.join_runqueue(cx, p));
     }
 
@@ -188,6 +197,8 @@ impl Scheduler for Credit2 {
             credit: CREDIT_INIT,
             residual: 0,
             start: Nanos::ZERO,
+            mark: 0,
+            space: 0,
             queue: 0,
             assigned: false,
             delayed_add: false,
@@ -215,6 +226,7 @@ impl Scheduler for Credit2 {
             let _ = cx.unpark(v);
         }
         self.domains[d.index()].vcpus.retain(|x| *x != v);
+        self.stops_leaving(cx, v);
         self.deassign(v);
     }
 
@@ -228,6 +240,7 @@ impl Scheduler for Credit2 {
         }
         let q = self.vcpus[v.index()].queue;
         self.update_load(cx, cx.now(), q, v, 1);
+        self.stops_leaving(cx, v);
         self.enqueue(q, v);
         self.tickle(cx, v);
     }
@@ -256,6 +269,7 @@ impl Scheduler for Credit2 {
 
     fn migrate(&mut self, cx: &mut Context<'_>, v: VcpuId, p: PcpuId) {
         let (to, mut home) = (self.queue_of(p), p);
+        self.stops_leaving(cx, v);
         if self.vcpus[v.index()].queue != to {
             self.deassign(v);
             // A move between runqueues takes a turn of its own, whatever the choice of `p` took.
@@ -270,7 +284,7 @@ impl Scheduler for Credit2 {
         self.clear_tickled(cx, p);
         let current = cx.current(p);
         if let Some(v) = current {
-            self.burn(now, v);
+            self.burn(cx, v);
             self.grab(cx, v);
         }
         let next = self.candidate(cx, p);
@@ -278,6 +292,7 @@ impl Scheduler for Credit2 {
         if let Some(v) = leaves {
             self.vcpus[v.index()].delayed_add = true;
         }
+        self.core_runs(cx, p, next);
         self.set_idle(cx, p, next.is_none());
         let Some(next) = next else {
             self.queues[q].load.update(self.params.window, now, 0);
@@ -309,6 +324,7 @@ impl Scheduler for Credit2 {
         let waiters = self.return_budget(v);
         let q = self.vcpus[v.index()].queue;
         if core::mem::take(&mut self.vcpus[v.index()].delayed_add) && cx.is_runnable(v) {
+            self.stops_leaving(cx, v);
             self.enqueue(q, v);
             self.tickle(cx, v);
         } else {

@@ -4,6 +4,7 @@
 
 use super::Credit2;
 use super::load::Window;
+use super::smt::ALONE;
 use crate::error::SchedError;
 use crate::params::{self, ParamInfo, ParamValue, Preset};
 use crate::registry::SchedulerInfo;
@@ -79,6 +80,19 @@ const SMT_POWER_SAVINGS: ParamInfo = ParamInfo::flag(
     false,
     "A vCPU that wakes prefers idle threads of busy cores over idle cores.",
 );
+const SMT_CHARGE: ParamInfo = ParamInfo::number(
+    "smt_charge",
+    (1, ALONE),
+    ALONE,
+    "Credit that 1000 ns beside a busy sibling thread cost the heaviest vCPU. Less than 1000: credit \
+     pays for progress. Xen has no such option.",
+);
+const SMT_SPACE: ParamInfo = ParamInfo::flag(
+    "smt_space",
+    false,
+    "vCPUs that leave their sibling thread time alone on the core are placed beside others that do. \
+     Xen has no such option.",
+);
 /// See [`Params::keep_chosen`].
 const KEEP_CHOSEN: ParamInfo = ParamInfo::flag(
     "keep_chosen",
@@ -113,6 +127,8 @@ const TODAY_PARAMS: &[ParamInfo] = &[
     RUNQUEUE,
     MAX_PCPUS,
     SMT_POWER_SAVINGS,
+    SMT_CHARGE,
+    SMT_SPACE,
     KEEP_CHOSEN,
     AS_IS,
 ];
@@ -233,6 +249,9 @@ pub(super) struct Params {
     pub arrangement: Arrangement,
     pub max_pcpus: u32,
     pub smt_power_savings: bool,
+    /// See [`smt`](super::smt); [`ALONE`] and false are off.
+    pub smt_charge: i64,
+    pub smt_space: bool,
     /// The end of an epoch does not move the vCPU that its pass has just chosen. In the original it
     /// may: that vCPU is asked to leave before it has run, at once if its home is the passing pCPU,
     /// else at the end of its slice.
@@ -278,6 +297,8 @@ impl Params {
             },
             max_pcpus: if early { u32::MAX } else { MAX_PCPUS.number_in(over) as u32 },
             smt_power_savings: SMT_POWER_SAVINGS.flag_in(over),
+            smt_charge: SMT_CHARGE.number_in(over),
+            smt_space: SMT_SPACE.flag_in(over),
             keep_chosen: !early && KEEP_CHOSEN.flag_in(over),
             as_is: AS_IS.flag_in(over),
         })

@@ -22,8 +22,8 @@ impl Credit2 {
         }
     }
 
-    /// An idle core, else an idle thread, preferred pCPUs first; else the pCPU where `v` has the
-    /// best score.
+    /// An idle core, else an idle thread (with `smt_space` rather one beside like), preferred pCPUs
+    /// first; else the pCPU where `v` has the best score.
     fn whom_to_tell(&mut self, cx: &Context<'_>, q: usize, v: VcpuId) -> Option<PcpuId> {
         let home = cx.home(v);
         let affinity = cx.affinity(v);
@@ -41,7 +41,10 @@ impl Credit2 {
             &queue.smt_idle
         };
         for mask in affinity.steps() {
-            let idle = first.toc_and(home, mask).or_else(|| queue.free.toc_and(home, mask));
+            let idle = first
+                .toc_and(home, mask)
+                .or_else(|| self.beside_like(cx, q, v, mask))
+                .or_else(|| queue.free.toc_and(home, mask));
             if idle.is_some() {
                 return idle;
             }
@@ -77,7 +80,7 @@ impl Credit2 {
         if limit > TICKLE_TOLERANCE && ran <= limit - TICKLE_TOLERANCE {
             return -1;
         }
-        self.burn(cx.now(), current);
+        self.burn(cx, current);
         let resist = if p == cx.home(v) { 0 } else { self.params.migrate_resist };
         let score = self.vcpus[v.index()].credit - self.vcpus[current.index()].credit - resist;
         if score <= 0 {
@@ -96,7 +99,7 @@ impl Credit2 {
             (cx.home(v), cx.affinity(v).hard(), self.vcpus[v.index()].credit);
         let of_current = |this: &mut Self, p: PcpuId| {
             cx.current(p).map_or(this.params.idle_credit, |current| {
-                this.burn(cx.now(), current);
+                this.burn(cx, current);
                 this.vcpus[current.index()].credit
             })
         };

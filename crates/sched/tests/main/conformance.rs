@@ -47,7 +47,7 @@ fn every_scheduler_keeps_the_contract() {
     }
 }
 
-/// All arrangements of runqueues of credit2, with and without `as_is`.
+/// All arrangements of runqueues of credit2, with and without `as_is` and the options for threads of a core.
 #[test]
 fn credit2_keeps_the_contract_with_any_parameters() {
     for (i, word) in ["cpu", "core", "socket", "node", "all"].iter().enumerate() {
@@ -55,7 +55,9 @@ fn credit2_keeps_the_contract_with_any_parameters() {
             .with("runqueue", ParamValue::Word((*word).into()))
             .with("as_is", ParamValue::Flag(i % 2 == 0))
             .with("max_pcpus_per_runqueue", ParamValue::Number(1 + 2 * i as i64))
-            .with("smt_power_savings", ParamValue::Flag(i % 2 == 1));
+            .with("smt_power_savings", ParamValue::Flag(i % 2 == 1))
+            .with("smt_charge", ParamValue::Number([1000, 455, 620][i % 3]))
+            .with("smt_space", ParamValue::Flag(i != 2));
         for seed in 100..130 {
             // One runqueue for all pCPUs lets none idle beside work.
             let idles_at_most = (*word == "all").then_some(Nanos::ZERO);

@@ -33,8 +33,12 @@ proptest! {
     fn no_pcpu_of_a_runqueue_idles_beside_work(
         topology in topology(),
         naps in proptest::collection::vec((1..4_000i64, 0..4_000i64), 1..12),
+        options_of_threads in any::<bool>(),
     ) {
-        let mut d = Driver::new("credit2", &runqueue("all"), topology);
+        let params = runqueue("all")
+            .with("smt_charge", ParamValue::Number(if options_of_threads { 455 } else { 1000 }))
+            .with("smt_space", ParamValue::Flag(options_of_threads));
+        let mut d = Driver::new("credit2", &params, topology);
         let vcpus = d.domain(256, 0, naps.len() as u32);
         vcpus.iter().for_each(|v| d.up(*v));
         let mut moves = 0;

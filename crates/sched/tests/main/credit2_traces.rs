@@ -372,3 +372,63 @@ fn parameters_are_checked() {
     assert!(make("credit2", &cap).is_ok());
     assert!(make("credit2-2013", &cap).is_err(), "there were no caps");
 }
+
+/// A core of two threads, weights A 256 and B 512, so A burns 2 credits a ns and B 1; beside each other, with
+/// `smt_charge` 500, half of that. A runs from 0 on, B from 2 to 6, A until 6.5.
+/// A: 2 ms alone, 4 ms beside B, 0.5 ms alone: 4 + 4 + 1 ms of credit of 10. B: 2 ms of 10.
+/// By occupancy A would owe 13 ms, so its epoch would have ended at 5 ms.
+#[test]
+fn credit_pays_for_progress() {
+    let credits = |charge| {
+        let params = Params::default().with("smt_charge", ParamValue::Number(charge));
+        let core = Topology { sockets: 1, cores_per_socket: 1, threads_per_core: 2 };
+        let mut d = Driver::new("credit2", &params, core);
+        let (a, b) = (d.domain(256, 0, 1)[0], d.domain(512, 0, 1)[0]);
+        d.up(a);
+        d.run_to(ms(2.0));
+        d.up(b);
+        d.run_to(ms(6.0));
+        d.block(b);
+        d.run_to(ms(6.5));
+        d.block(a);
+        d.settle();
+        (d.credit(a), d.credit(b))
+    };
+    assert_eq!(credits(500), (1_000_000, 8_000_000));
+    // By occupancy: A has 10 again at 5 ms, and B, which has burned 3, the most there is, 10.5. Then A burns 3
+    // and B 1.
+    assert_eq!(credits(1000), (7_000_000, 9_500_000));
+}
+
+/// Two cores, a runqueue each, with one vCPU that sleeps every other ms and one that never does. With `smt_space` each sleeper is owed half a ms for each ms, 10 ms
+/// soon, and the sleepers get a core of their own. There each has the time alone that it leaves the other.
+#[test]
+fn like_sits_beside_like_if_space_is_given_back() {
+    let cores = |space| {
+        let params = Params::default()
+            .with("runqueue", ParamValue::Word("core".into()))
+            .with("smt_space", ParamValue::Flag(space));
+        let topology = Topology { sockets: 1, cores_per_socket: 2, threads_per_core: 2 };
+        let mut d = Driver::new("credit2", &params, topology);
+        let all: Vec<_> = (0..4).map(|_| d.domain(256, 0, 1)[0]).collect();
+        // New vCPUs go to the two cores in turn.
+        let (sleepers, hogs) = ([all[0], all[1]], [all[2], all[3]]);
+        let core = |d: &Driver, v: VcpuId| d.h.machine().home(v).0 / 2;
+        all.iter().for_each(|v| d.up(*v));
+        for t in 1..500 {
+            d.run_to(Nanos::ms(t));
+            for v in sleepers {
+                if t % 2 == 1 {
+                    d.block(v);
+                } else {
+                    d.unblock(v);
+                }
+            }
+            d.settle();
+        }
+        [sleepers, hogs].map(|pair| pair.map(|v| core(&d, v)))
+    };
+    let [apart, beside] = [cores(false), cores(true)];
+    assert!(apart.iter().all(|pair| pair[0] != pair[1]), "one of each on each core: {apart:?}");
+    assert!(beside.iter().all(|pair| pair[0] == pair[1]), "like beside like: {beside:?}");
+}

@@ -4,7 +4,7 @@ use crate::common::{
     crowd, domain, host, kernbench, lock_loop, run, scenario, tickless, traced, waited,
 };
 use overspin_host::{LockEvent, Moment, VcpuState};
-use overspin_scenario::{Domain, Ending, MS, NS, Outcome, Picos, SEC, Scenario, US};
+use overspin_scenario::{Domain, Ending, Host, MS, NS, Outcome, Picos, SEC, Scenario, Setting, US};
 use overspin_workload::LockLoop;
 use std::collections::HashMap;
 
@@ -19,8 +19,20 @@ fn cases() -> Vec<Scenario> {
         crowd("xen-pv", 2, 100 * MS),
         crowd("mcs-tp", 3, 50 * MS),
         scenario(host(2, "credit"), mixed.clone(), 10 * SEC),
-        scenario(host(3, "rr"), mixed, 10 * SEC),
+        scenario(host(3, "rr"), mixed.clone(), 10 * SEC),
+        scenario(host_of_threads(), mixed, 10 * SEC),
     ]
+}
+
+/// Two cores of two threads under credit2, which pays for progress and gives space back.
+fn host_of_threads() -> Host {
+    let params = [
+        ("runqueue", Setting::Word("core".into())),
+        ("smt_charge", Setting::Number(650)),
+        ("smt_space", Setting::Flag(true)),
+    ];
+    let params = params.map(|(key, value)| (key.to_owned(), value)).into();
+    Host { threads: 2, params, ..host(2, "credit2") }
 }
 
 /// Checks that times of vCPUs and pCPUs add up to the elapsed time, and that no part exceeds its whole.
