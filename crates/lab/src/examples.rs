@@ -1,9 +1,10 @@
 //! The scenarios of the folder `examples`. They are compiled in, for readers that have no copy of the repository.
 
 /// Names and texts, by name.
-pub const EXAMPLES: [(&str, &str); 19] = [
+pub const EXAMPLES: [(&str, &str); 20] = [
     ("aligned-locks", include_str!("../../../examples/aligned-locks.toml")),
     ("boost-latency", include_str!("../../../examples/boost-latency.toml")),
+    ("give-space-back", include_str!("../../../examples/give-space-back.toml")),
     ("host-ratio", include_str!("../../../examples/host-ratio.toml")),
     ("io-beside-hog", include_str!("../../../examples/io-beside-hog.toml")),
     ("lock-map", include_str!("../../../examples/lock-map.toml")),

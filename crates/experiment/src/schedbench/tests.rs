@@ -45,3 +45,37 @@ fn a_statistic_is_of_the_reports_of_one_run_and_the_runs_have_a_mean() {
     assert_eq!(of("credit", "max"), Ok((7.5, 2)));
     assert!(of("credit2", "median").is_err());
 }
+
+const SPACE: &str = include_str!("../../../../experiments/boost-space.toml");
+
+fn read(text: &str) -> Result<(Head, Schedbench), LocatedError> {
+    let document = Document::parse("space.toml", text)?;
+    crate::registry::read_as(&document, text, Schedbench::parse)
+}
+
+#[test]
+fn a_scheduler_sets_its_parameters_and_its_machine() {
+    let (_, space) = read(SPACE).unwrap();
+    let of = |name: &str| {
+        let i = space.policies.iter().position(|p| p.name == name).unwrap();
+        let host = &space.machines[i].host;
+        (host.smt_permille, host.params.get("smt_space").is_some())
+    };
+    assert_eq!([of("off"), of("space"), of("space-620")], [(455, false), (455, true), (620, true)]);
+    // Without `set`, a scheduler has the machine of the file.
+    let machines = crate::schedbench_2016().unwrap().machines;
+    assert_eq!(machines[0].host, machines[1].host);
+}
+
+#[test]
+fn a_scheduler_sets_nothing_that_is_not_legal() {
+    let refused = |from: &str, to: &str| {
+        assert!(SPACE.contains(from));
+        let error = read(&SPACE.replacen(from, to, 1)).unwrap_err();
+        format!("{} / {}", error.message, error.help)
+    };
+    let unknown = refused("smt_charge=455", "smt_chrage=455");
+    assert!(unknown.contains("smt_chrage") && unknown.contains("smt_charge"), "{unknown}");
+    let other = refused("host.smt_permille=620", "host.cores=4");
+    assert!(other.contains("number of pCPUs") && other.contains("keep"), "{other}");
+}

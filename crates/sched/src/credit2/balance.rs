@@ -128,7 +128,7 @@ impl Credit2 {
                 this.vcpus[v.index()].average
             };
             let moved = average(self, debtor) - average(self, creditor);
-            let room = |q: &Runqueue| i64::from(q.size) << self.params.window.precision;
+            let room = |q: &Runqueue| self.room(q.size);
             let (here, there) = (&self.queues[local], &self.queues[other]);
             let (less, more) = (here.load.forecast - moved, there.load.forecast + moved);
             let lasts = (more - less).abs() < self.params.under;
@@ -141,6 +141,12 @@ impl Credit2 {
                 return;
             }
         }
+    }
+
+    /// The load up to which a runqueue of `size` pCPUs is not crowded, with `smt_space`: averages of vCPUs that
+    /// always run may add up to a little more than their number.
+    fn room(&self, size: u32) -> i64 {
+        (i64::from(size) << self.params.window.precision) + self.params.over
     }
 
     /// Of runqueue `q`, if it is a single core: the vCPU that owes most space and the one that is owed
@@ -194,9 +200,10 @@ impl Credit2 {
         let (delta, other) = other?;
         // Here the original takes the last runqueue of the list for the other one. It may be `local`.
         let counts = &self.queues[if self.params.as_is { last } else { other }];
-        let full = i64::from(self.queues[local].size.max(counts.size)) << window.precision;
+        let size = self.queues[local].size.max(counts.size);
+        let full = i64::from(size) << window.precision;
         let most = here.max(counts.load.forecast);
-        let crowded = most > full || (most == full && !self.params.smt_space);
+        let crowded = if self.params.smt_space { most > self.room(size) } else { most >= full };
         let threshold = if crowded { self.params.over } else { self.params.under };
         (delta >= threshold).then_some((other, crowded))
     }
