@@ -1,7 +1,7 @@
 //! What worlds ignore of scenarios: a row for each key.
 
 use alloc::vec::Vec;
-use overspin_scenario::{Scenario, Unhonoured};
+use overspin_scenario::{GuestType, Scenario, Unhonoured};
 
 /// A key that a world ignores.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,12 @@ impl Ignored {
         "host.pause_loop_exiting and host.directed_yield",
         |s| s.host.pause_loop_exiting.is_some() || s.host.directed_yield,
         "KVM and the processor decide",
+    );
+    /// Paravirtual guests, where KVM runs them.
+    pub const PV: Self = Self::new(
+        "domain.type",
+        |s| s.domains.iter().any(|d| d.guest_type == Some(GuestType::Pv)),
+        "KVM virtualises by hardware: all guests are `hvm`",
     );
     /// Parameters of a domain, where the machine's kernel schedules.
     pub const PARAMS: Self = Self::new(

@@ -24,6 +24,7 @@ mod attribution;
 pub mod block;
 mod curve;
 pub mod directed_yield;
+pub mod guest_type;
 pub mod halt_polling;
 mod hash;
 mod ignored;

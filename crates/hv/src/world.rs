@@ -131,13 +131,14 @@ fn has_kernel(domain: &Domain) -> bool {
 }
 
 /// The keys that describe a simulated machine or kernel.
-const IGNORED: [Ignored; 10] = [
+const IGNORED: [Ignored; 11] = [
     Ignored::MACHINE,
     Ignored::NOISE,
     Ignored::GOVERNOR,
     Ignored::THREADS,
     Ignored::WEIGHTS,
     Ignored::PAUSE_LOOPS,
+    Ignored::PV,
     Ignored::halt_polling("a vCPU that halts leaves at once"),
     Ignored::new(
         "domain.kernel",

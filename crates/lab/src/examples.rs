@@ -1,7 +1,7 @@
 //! The scenarios of the folder `examples`. They are compiled in, for readers that have no copy of the repository.
 
 /// Names and texts, by name.
-pub const EXAMPLES: [(&str, &str); 20] = [
+pub const EXAMPLES: [(&str, &str); 21] = [
     ("aligned-locks", include_str!("../../../examples/aligned-locks.toml")),
     ("boost-latency", include_str!("../../../examples/boost-latency.toml")),
     ("give-space-back", include_str!("../../../examples/give-space-back.toml")),
@@ -14,6 +14,7 @@ pub const EXAMPLES: [(&str, &str); 20] = [
     ("pause-loop-exits-by-year", include_str!("../../../examples/pause-loop-exits-by-year.toml")),
     ("pools-and-events", include_str!("../../../examples/pools-and-events.toml")),
     ("preemption-notification", include_str!("../../../examples/preemption-notification.toml")),
+    ("pv-and-hvm", include_str!("../../../examples/pv-and-hvm.toml")),
     ("real-overcommit", include_str!("../../../examples/real-overcommit.toml")),
     ("spin-then-block", include_str!("../../../examples/spin-then-block.toml")),
     ("threads-over-vcpus", include_str!("../../../examples/threads-over-vcpus.toml")),

@@ -1,7 +1,8 @@
 use super::built_in::{load, load_text, parse};
 use super::*;
 use overspin_scenario::{
-    Change, Costs, CpuNoise, MS, NS, PauseLoopExiting, Picos, Quantiles, SEC, Setting, US,
+    Change, Costs, CpuNoise, GuestType, MS, NS, PauseLoopExiting, Picos, Quantiles, SEC, Setting,
+    US,
 };
 use overspin_testing::{expect_file, expect_section};
 use overspin_workload::Kernbench;
@@ -238,6 +239,43 @@ fn each_vcpu_may_have_a_weight() {
     assert!(e.message.contains("weights for"), "{e}");
     let e = of(&vec![0; vcpus]).unwrap_err();
     assert!(e.message.contains("0 is no weight") && e.help.contains("65535"), "{e}");
+}
+
+#[test]
+fn a_guest_says_how_it_is_virtualised() {
+    let types = |sets: &[&str]| {
+        good(sets).map(|s| s.domains.iter().map(|d| d.guest_type).collect::<Vec<_>>())
+    };
+    let both = ["domain.0.type=pv", "domain.1.type=hvm"];
+    let exits = "host.pause_loop_exiting={}";
+    assert_eq!(types(&both).unwrap(), [Some(GuestType::Pv), Some(GuestType::Hvm)]);
+    assert_eq!(types(&[]).unwrap(), [None, None], "as its host has it");
+    assert!(types(&[&both[..], &[exits]].concat()).is_ok(), "only the second exits");
+
+    let shown = |sets: &[&str]| {
+        let e = good(sets).unwrap_err();
+        format!("{e} / {}", e.help)
+    };
+    let unknown = shown(&["domain.0.type=pvh"]);
+    assert!(
+        unknown.contains("pvh") && unknown.contains("pv") && unknown.contains("hvm"),
+        "{unknown}"
+    );
+    let no_exits = shown(&["domain.0.type=pv", "domain.1.type=pv", exits]);
+    for part in ["`domain.guest.type`", "pause_loop_exiting", "\"hvm\"", "leave out"] {
+        assert!(no_exits.contains(part), "{part} in {no_exits}");
+    }
+}
+
+#[test]
+fn kvm_has_no_paravirtual_guests() {
+    let text = "limit = \"1s\"\n[host]\ncores = 1\nscheduler = \"eevdf\"\n[[domain]]\nvcpus = 1\nlock = \"ticket\"\n\
+                type = \"pv\"\nworkload = { kind = \"lock-loop\" }\n";
+    let e = super::load_text(&Names::default(), Path::new("x.toml"), text, &[], &[]).unwrap_err();
+    let shown = format!("{e} / {}", e.help);
+    for part in ["x.toml:8:", "`domain.0.type`", "eevdf", "\"hvm\"", "scheduler of Xen"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
 }
 
 #[test]

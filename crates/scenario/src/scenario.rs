@@ -407,6 +407,10 @@ parameters! {
             "A weight for each vCPU, on a host whose scheduler is Linux's: the nice values of threads. 256 is nice 0.";
         cap: u32 = CAP, Is("0"),
             "Most CPU time in percent of one pCPU, at most 100 x vcpus; 0 means no cap.";
+        /// As data, `None` is what the host's hypervisor has.
+        guest_type as type: Option<GuestType> = Choice(GuestType::WORDS),
+            Means("`hvm` if the host has pause-loop exits or a scheduler of Linux or VMware, else `pv`"),
+            "Paravirtual, or virtualised by hardware. Only `hvm` guests exit in pause loops. All operations cost the same.";
         params as scheduler_params: Settings = Params(Whose::Domain), Means("the scheduler's"),
             "Parameters of the host's scheduler for domains.";
         /// As data, 0 is the host's own, and `k` the `k`-th of [`Host::pools`].
@@ -419,9 +423,17 @@ parameters! {
         spin_budget: Option<u32> = integer(0, u32::MAX as u64), Means("the lock's own"),
             "Wait-loop iterations before a blocking lock blocks.";
         nopvspin: bool = Boolean, Is("false"),
-            "Paravirtual locks behave as on bare hardware: their waiters never sleep.";
+            "Paravirtual locks behave as on bare hardware: their waiters never sleep. So do those of an \
+             `hvm` guest whose kernel has them for `pv` guests only.";
         kernel: Kernel = Table(&KERNEL), Defaults("as below"), "Its kernel.";
         workload: Workloads = Workloads, Required, "What it does.";
+    }
+}
+
+words! {
+    GuestType, "How a guest is virtualised." {
+        Pv = "pv", "Paravirtual: its kernel is made for the hypervisor, Xen, and needs no help of the processor.";
+        Hvm = "hvm", "By hardware: the processor exits to the hypervisor, also where the guest does not ask for it.";
     }
 }
 

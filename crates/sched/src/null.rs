@@ -39,6 +39,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     work_conserving: false,
     weights: false,
     vcpu_weights: false,
+    pv_guests: true,
     caps: false,
     ticks: false,
     params: &[],

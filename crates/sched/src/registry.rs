@@ -48,6 +48,8 @@ pub struct SchedulerInfo {
     pub weights: bool,
     /// Whether a vCPU can have a weight of its own ([`Hypervisor::set_weight`](crate::Hypervisor::set_weight)).
     pub vcpu_weights: bool,
+    /// Whether its hypervisor has paravirtual guests. Linux and VMware virtualise by hardware only.
+    pub pv_guests: bool,
     /// Whether domains can be capped.
     pub caps: bool,
     /// Whether it has periodic ticks ([`TimerId::Tick`](crate::TimerId)) at which it samples or decides.
@@ -68,7 +70,7 @@ impl fmt::Debug for SchedulerInfo {
 
 impl SchedulerInfo {
     /// Describes a scheduler by its name and constructor alone: it is not work-conserving, and has no
-    /// weights, caps, ticks or parameters.
+    /// weights, caps, ticks or parameters. Its hypervisor may have paravirtual guests.
     #[must_use]
     pub const fn new(name: &'static str, make: MakeScheduler) -> Self {
         Self {
@@ -79,6 +81,7 @@ impl SchedulerInfo {
             work_conserving: false,
             weights: false,
             vcpu_weights: false,
+            pv_guests: true,
             caps: false,
             ticks: false,
             params: &[],
@@ -130,6 +133,7 @@ setters! {
     work_conserving: bool,
     weights: bool,
     vcpu_weights: bool,
+    pv_guests: bool,
     caps: bool,
     ticks: bool,
     params: &'static [ParamInfo],

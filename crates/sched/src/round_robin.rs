@@ -35,6 +35,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     work_conserving: true,
     weights: false,
     vcpu_weights: false,
+    pv_guests: true,
     caps: false,
     ticks: false,
     params: &[QUANTUM],

@@ -16,7 +16,7 @@ use crate::timeline::Timeline;
 use crate::vcpu::Vcpu;
 use overspin_host::Refused;
 use overspin_host::admin::{self, Administrator};
-use overspin_scenario::{Picos, Scenario};
+use overspin_scenario::{GuestType, Picos, Scenario};
 use overspin_workload::{LayoutOf, Loads, with_noise};
 use std::cell::{Cell, OnceCell, RefCell};
 
@@ -43,6 +43,7 @@ pub(crate) fn build(
         .enumerate()
         .map(|(id, (guest, index))| Vcpu {
             is_noise: guest as usize >= own_domains,
+            exits: scenario.domains[guest as usize].guest_type != Some(GuestType::Pv),
             ..Vcpu::new(id as u32, guest, index)
         })
         .collect();

@@ -23,10 +23,12 @@ pub(crate) struct Exits {
 }
 
 impl Engine {
-    fn pause_loop_exiting(&self) -> Option<&PauseLoopExiting> {
+    /// The host's pause-loop exits, if `v` may have them.
+    fn pause_loop_exiting(&self, v: &Vcpu) -> Option<&PauseLoopExiting> {
         let host = &self.scenario.host;
         // If an iteration takes longer than the gap, the processor sees no loop.
-        host.pause_loop_exiting.as_ref().filter(|ple| host.costs.spin_iteration <= ple.gap)
+        let sees = |ple: &&PauseLoopExiting| v.exits && host.costs.spin_iteration <= ple.gap;
+        host.pause_loop_exiting.as_ref().filter(sees)
     }
 
     /// Resets the pause-loop window of `v`, which was just dispatched.
@@ -39,7 +41,7 @@ impl Engine {
     /// Arms a spin of `v` for `left` of CPU time, and its pause-loop exit if that comes earlier.
     pub(crate) fn arm_spin(&self, v: &Vcpu, left: Picos) {
         self.arm(v, Op::Spin, left);
-        if let Some(ple) = self.pause_loop_exiting()
+        if let Some(ple) = self.pause_loop_exiting(v)
             && in_kernel(v)
         {
             let at = v.spin.pauses.arm(self.now(), ple);
@@ -53,7 +55,7 @@ impl Engine {
     pub(crate) fn pause(&self) {
         let began = self.now();
         self.burn(self.scenario.host.costs.spin_iteration);
-        if let Some(ple) = self.pause_loop_exiting()
+        if let Some(ple) = self.pause_loop_exiting(self.cpu())
             && in_kernel(self.cpu())
             && self.cpu().spin.pauses.paused(began, self.now(), ple)
         {
@@ -64,8 +66,9 @@ impl Engine {
 
     /// Makes the current vCPU exit to the hypervisor because it spins.
     pub(crate) fn pause_loop_exit(&self) {
-        let Some(ple) = self.pause_loop_exiting() else { return };
-        let (me, rules) = (self.cpu(), ple.rules);
+        let me = self.cpu();
+        let Some(ple) = self.pause_loop_exiting(me) else { return };
+        let rules = ple.rules;
         let began = me.run.clock(self.now());
         me.spin.exits.count.set(me.spin.exits.count.get() + 1);
         self.tell(Moment::PauseLoopExit { vcpu: me.id });

@@ -42,6 +42,8 @@ pub(crate) fn check(
         return bad("there is no domain".into());
     }
     scenario.events.iter().try_for_each(|e| at_most("an event", e.at))?;
+    overspin_host::guest_type::check(scenario, &simulator.schedulers)
+        .map_err(|(i, fault)| refused(&format!("domain `{}`", scenario.domains[i].name))(fault))?;
     let loads = all.domains.iter().map(|d| domain(d, host, simulator));
     let loads: Vec<Loads> = loads.collect::<Result<_, _>>()?;
     // The idle task of each vCPU counts too.

@@ -267,6 +267,8 @@ pub(crate) struct Vcpu {
     pub index: u32,
     /// It is part of the host's noise.
     pub is_noise: bool,
+    /// The host's pause-loop exits reach it: its guest is not paravirtual.
+    pub exits: bool,
     pub task: Cell<TaskRef>,
     pub op: Operation,
     pub run: Run,
@@ -283,6 +285,7 @@ impl Vcpu {
         Self {
             id,
             guest,
+            exits: true,
             index,
             is_noise: false,
             task: Cell::new(TaskRef::dangling()),

@@ -169,13 +169,14 @@ impl Report {
 }
 
 /// The keys that have no effect here.
-pub(super) const IGNORED: [Ignored; 12] = [
+pub(super) const IGNORED: [Ignored; 13] = [
     Ignored::always("host.scheduler", "the kernel of this machine schedules"),
     Ignored::MACHINE,
     Ignored::THREADS,
     Ignored::NOISE,
     Ignored::GOVERNOR,
     Ignored::PAUSE_LOOPS,
+    Ignored::PV,
     Ignored::halt_polling("KVM decides"),
     Ignored::new(
         "host.preemption_notification",

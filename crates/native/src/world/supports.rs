@@ -51,7 +51,7 @@ pub(super) fn check(scenario: &Scenario, world: &ThreadsWorld) -> Result<Vec<Loa
 }
 
 /// The keys that have no effect here.
-pub(super) const IGNORED: [Ignored; 13] = [
+pub(super) const IGNORED: [Ignored; 14] = [
     Ignored::always("host.scheduler", "the kernel of this machine schedules"),
     Ignored::MACHINE,
     Ignored::THREADS,
@@ -61,6 +61,11 @@ pub(super) const IGNORED: [Ignored; 13] = [
         "host.pause_loop_exiting",
         |s| s.host.pause_loop_exiting.is_some(),
         "threads do not exit",
+    ),
+    Ignored::new(
+        "domain.type",
+        |s| any(s, |d| d.guest_type.is_some()),
+        "no hypervisor runs these threads",
     ),
     Ignored::halt_polling("threads sleep by futex"),
     Ignored::new(

@@ -12,6 +12,7 @@ use super::params;
 use super::reader::Reader;
 use super::tree::{Document, Node};
 use domain::domain;
+use overspin_host::guest_type;
 use overspin_located::LocatedError;
 use overspin_names::Names;
 use overspin_scenario::{Domain, Host, Scenario, Tree, Value, tree};
@@ -42,7 +43,8 @@ pub fn scenario(
     let mut domains: Vec<Domain> = Vec::new();
     let mut taken = BTreeSet::new();
     let mut vcpus = 0;
-    for (i, reader) in root.tables("domain")?.iter().enumerate() {
+    let readers = root.tables("domain")?;
+    for (i, reader) in readers.iter().enumerate() {
         let domain = domain(reader, i, &host)?;
         if !taken.insert(domain.name.clone()) {
             return Err(reader.error(
@@ -72,6 +74,10 @@ pub fn scenario(
         ..root.fields(fields)?
     };
     event::are_possible(&scenario, &events)?;
+    guest_type::check(&scenario, names.schedulers()).map_err(|(i, fault)| {
+        let message = format!("`{}`: {}", readers[i].full(&fault.key), fault.message);
+        readers[i].error(&fault.key, message, fault.help)
+    })?;
     scenario.agrees().map_err(|fault| root.error(&fault.key, fault.message, fault.help))?;
     Ok(scenario)
 }

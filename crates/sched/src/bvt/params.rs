@@ -14,6 +14,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     work_conserving: false,
     weights: true,
     vcpu_weights: false,
+    pv_guests: true,
     caps: false,
     ticks: false,
     params: &[ALLOWANCE, AS_IS],

@@ -72,6 +72,7 @@ pub(crate) const RELAXED_VCPU: SchedulerInfo = SchedulerInfo {
     work_conserving: false,
     weights: true,
     vcpu_weights: false,
+    pv_guests: false,
     caps: false,
     ticks: false,
     params: &[QUANTUM, SAMPLE, STOP, START],

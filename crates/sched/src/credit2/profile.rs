@@ -202,6 +202,7 @@ pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     work_conserving: true,
     weights: true,
     vcpu_weights: false,
+    pv_guests: true,
     caps: true,
     ticks: false,
     params: TODAY_PARAMS,

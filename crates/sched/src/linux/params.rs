@@ -152,6 +152,7 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
     work_conserving: true,
     weights: true,
     vcpu_weights: true,
+    pv_guests: false,
     caps: true,
     ticks: true,
     params: &[
@@ -183,6 +184,7 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
     work_conserving: true,
     weights: true,
     vcpu_weights: true,
+    pv_guests: false,
     caps: true,
     ticks: true,
     params: &[

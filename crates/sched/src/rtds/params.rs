@@ -31,6 +31,7 @@ pub(crate) const TODAY: SchedulerInfo = SchedulerInfo {
     work_conserving: true,
     weights: false,
     vcpu_weights: false,
+    pv_guests: true,
     caps: false,
     ticks: false,
     params: &[PERIOD, BUDGET, EXTRATIME, AS_IS],

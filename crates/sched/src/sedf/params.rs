@@ -14,6 +14,7 @@ pub(crate) const INFO: SchedulerInfo = SchedulerInfo {
     work_conserving: false,
     weights: false,
     vcpu_weights: false,
+    pv_guests: true,
     caps: false,
     ticks: false,
     params: PARAMS,

@@ -2,8 +2,8 @@
 
 use crate::common::{crowd, domain, hog, host, lock_loop, near, run, scenario, tickless};
 use overspin_scenario::{
-    Costs, DirectedYieldRules, Domain, HaltPolling, Host, MS, NS, Outcome, PauseLoopExiting, Picos,
-    SEC, Scenario, US,
+    Costs, DirectedYieldRules, Domain, GuestType, HaltPolling, Host, MS, NS, Outcome,
+    PauseLoopExiting, Picos, SEC, Scenario, US,
 };
 use overspin_workload::{Again, BenchItem, BurnWait, Distribution, LockLoop, Schedbench};
 
@@ -48,6 +48,38 @@ fn pause_loop_exits_save_the_time_lost_to_a_descheduled_ticket_holder() {
         assert!(fast > 22 * 2000, "{scheduler}: {fast} sections");
         assert!(2 * spinning(&with) < spinning(&without), "{scheduler}");
     }
+}
+
+/// Only hardware-virtualised guests exit. On a host with both, the paravirtual one spins as on a host without exits.
+#[test]
+fn only_hardware_guests_exit_in_pause_loops() {
+    let of = |types: [GuestType; 2], exiting: Option<PauseLoopExiting>| {
+        let work = LockLoop { fixed: true, ..lock_loop(20 * US, 20 * US) };
+        let domain = |(guest_type, name): (GuestType, &str)| Domain {
+            name: name.into(),
+            guest_type: Some(guest_type),
+            ..tickless(4, "ticket", work.clone())
+        };
+        let domains = types.into_iter().zip(["first", "second"]).map(domain).collect();
+        scenario(Host { pause_loop_exiting: exiting, ..host(2, "credit2") }, domains, SEC)
+    };
+    let exits = |outcome: &Outcome, domain: usize| -> u64 {
+        outcome.domains[domain].vcpus.iter().map(|v| v.spin_exits).sum()
+    };
+    let mixed = run(&of([GuestType::Pv, GuestType::Hvm], exiting()), 1);
+    assert_eq!(exits(&mixed, 0), 0);
+    assert!(exits(&mixed, 1) > 500, "{}", exits(&mixed, 1));
+    // Without exits the type changes nothing.
+    let hash = |types| run(&of(types, None), 1).trace_hash;
+    assert_eq!(hash([GuestType::Pv; 2]), hash([GuestType::Hvm; 2]));
+    // Exits that no guest could have, and guests that no hypervisor has, are refused, with the remedy.
+    let refused = |scenario: &Scenario| overspin_sim::run(scenario, 1).unwrap_err().to_string();
+    let none = refused(&of([GuestType::Pv; 2], exiting()));
+    assert!(none.contains("`first`") && none.contains("\"hvm\""), "{none}");
+    let mut kvm = of([GuestType::Hvm, GuestType::Pv], None);
+    kvm.host.scheduler = "eevdf".into();
+    let no_pv = refused(&kvm);
+    assert!(no_pv.contains("`second`") && no_pv.contains("scheduler of Xen"), "{no_pv}");
 }
 
 /// Hogs of another domain want the pCPUs as well. A plain yield runs the next vCPU, and happens even if
