@@ -27,7 +27,6 @@
 //! Deviations: the count is unsigned, for 255 waiters and not 127; `try_lock` compares and
 //! exchanges, so that a failed try leaves the cache line alone.
 
-use core::convert::identity;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::bug::right;
@@ -73,7 +72,7 @@ impl<P: Platform> LockByte<P> {
         let acquired = attempt_until::<P>(deadline_ns, |looks| {
             // As in `lock_slow`.
             self.spinners.fetch_add(1, Relaxed);
-            let is_free = self.lock.spin_until_eq(identity, FREE, Budget::Iterations(looks));
+            let is_free = self.lock.spin_until(|lock| lock == FREE, Budget::Iterations(looks));
             // Even if the lock is not free: a CPU that has given up is not a waiter.
             if right!(true, P, B3LockByteGivesUpAndStaysCounted, is_free.is_ok()) {
                 self.spinners.fetch_sub(1, Relaxed);
@@ -89,7 +88,7 @@ impl<P: Platform> LockByte<P> {
             // Relaxed, here and below: a statistic, see the table.
             self.spinners.fetch_add(1, Relaxed);
             // Waits by loads alone: all waiters share the line until the release.
-            let _ = self.lock.spin_until_eq(identity, FREE, Budget::Forever);
+            let _ = self.lock.spin_until(|lock| lock == FREE, Budget::Forever);
             self.spinners.fetch_sub(1, Relaxed);
             // Acquire: pairs with the release in `unlock`.
             if self.lock.swap(HELD, Acquire) == FREE {
