@@ -59,7 +59,7 @@ fn a_scheduler_sets_its_parameters_and_its_machine() {
     let of = |name: &str| {
         let i = space.policies.iter().position(|p| p.name == name).unwrap();
         let host = &space.machines[i].host;
-        (host.smt_permille, host.params.get("smt_space").is_some())
+        (host.smt_permille, host.params.contains_key("smt_space"))
     };
     assert_eq!([of("off"), of("space"), of("space-620")], [(455, false), (455, true), (620, true)]);
     // Without `set`, a scheduler has the machine of the file.
