@@ -35,7 +35,7 @@ pub enum Strategy {
     /// Probabilistic concurrency testing: strict random priorities with a few random changes, so that one CPU can be
     /// far behind the others. Burckhardt and others, ASPLOS 2010.
     Pct,
-    /// Of two CPUs or three: short stems and loops, each once, until there are no more. See [`Lassos`].
+    /// Of two CPUs or three: short stems and loops, each once, until there are no more. See `lasso.rs`.
     Lasso,
 }
 
