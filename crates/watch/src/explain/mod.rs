@@ -250,7 +250,7 @@ fn shootdown_story(shootdowns: &ShootdownOutcome, vcpu_time: Picos) -> String {
         }
     };
     format!(
-        "{shootdowns} times memory was unmapped. The waits until {interrupts} other vCPUs had flushed their TLBs took {} s in all: \
+        "{shootdowns} times memory was unmapped. Waits for the {interrupts} TLB flushes of other vCPUs took {} s in all: \
          {} % of the time of all vCPUs. For {} % of that the last one to answer had no pCPU.{told}",
         seconds(*waited),
         share(*waited, vcpu_time),
