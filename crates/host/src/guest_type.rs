@@ -40,7 +40,7 @@ pub fn check(scenario: &Scenario, schedulers: &Schedulers) -> Result<(), (usize,
     let is_pv = |d: &Domain| d.guest_type == Some(GuestType::Pv);
     for (i, domain) in scenario.domains.iter().enumerate().filter(|(_, d)| is_pv(d)) {
         if !has_pv_guests(host, domain, schedulers) {
-            let scheduler = scheduler_of(host, domain);
+            let scheduler = host.scheduler_of(domain);
             let message = format!("the hypervisor of scheduler `{scheduler}` has no `pv` guests");
             let help = "legal: \"hvm\"; for \"pv\", choose a scheduler of Xen";
             return Err((i, Fault::new("type", message, help)));
@@ -55,15 +55,9 @@ pub fn check(scenario: &Scenario, schedulers: &Schedulers) -> Result<(), (usize,
     Ok(())
 }
 
-/// The scheduler of the domain's pool.
-fn scheduler_of<'a>(host: &'a Host, domain: &Domain) -> &'a str {
-    let pool = (domain.pool as usize).checked_sub(1).and_then(|i| host.pools.get(i));
-    pool.map_or(&host.scheduler, |pool| &pool.scheduler)
-}
-
 /// Whether the hypervisor of the domain's scheduler has paravirtual guests. An unknown scheduler is reported elsewhere.
 fn has_pv_guests(host: &Host, domain: &Domain, schedulers: &Schedulers) -> bool {
-    schedulers.find(scheduler_of(host, domain)).is_ok_and(|info| info.pv_guests)
+    schedulers.find(host.scheduler_of(domain)).is_ok_and(|info| info.pv_guests)
 }
 
 #[cfg(test)]

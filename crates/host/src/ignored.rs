@@ -82,9 +82,7 @@ impl Ignored {
 /// Whether a domain has weights of its vCPUs under a built-in scheduler without such weights.
 fn gives_weights_to_others(scenario: &Scenario) -> bool {
     scenario.domains.iter().filter(|d| !d.weights.is_empty()).any(|d| {
-        let pool = d.pool.checked_sub(1).and_then(|i| scenario.host.pools.get(i as usize));
-        let name = pool.map_or(&scenario.host.scheduler, |pool| &pool.scheduler);
-        overspin_sched::find(name).is_ok_and(|info| !info.vcpu_weights)
+        overspin_sched::find(scenario.host.scheduler_of(d)).is_ok_and(|info| !info.vcpu_weights)
     })
 }
 

@@ -83,7 +83,7 @@ fn worker_args(items: &[BenchItem]) -> String {
 
 /// The name of a pool.
 fn pool(scenario: &Scenario, number: u32) -> Value {
-    match number.checked_sub(1).and_then(|i| scenario.host.pools.get(i as usize)) {
+    match scenario.host.pool(number) {
         Some(pool) => pool.name.clone().into(),
         None => "host".into(),
     }

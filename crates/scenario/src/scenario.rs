@@ -122,6 +122,18 @@ impl Host {
         Self { noise: None, stagger: Picos::ZERO, ..self }
     }
 
+    /// The pool with this number, as in [`Domain::pool`]; `None` for the host's own.
+    #[must_use]
+    pub fn pool(&self, number: u32) -> Option<&Pool> {
+        number.checked_sub(1).and_then(|i| self.pools.get(i as usize))
+    }
+
+    /// The name of the scheduler under which a domain starts: that of its pool.
+    #[must_use]
+    pub fn scheduler_of(&self, domain: &Domain) -> &str {
+        self.pool(domain.pool).map_or(&self.scheduler, |pool| &pool.scheduler)
+    }
+
     /// Checks that all values are legal, whatever made the host. Schedulers and their parameters are checked by those who
     /// know them.
     ///

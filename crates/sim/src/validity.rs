@@ -89,8 +89,7 @@ fn ticks(
             "{name}: its workload waits for kernel ticks, but its kernel does not tick: set kernel.hz"
         ));
     }
-    let pool = (d.pool as usize).checked_sub(1).and_then(|i| host.pools.get(i));
-    let scheduler = pool.map_or(&host.scheduler, |pool| &pool.scheduler);
+    let scheduler = host.scheduler_of(d);
     // The code that makes the scheduler reports one that does not exist.
     if of == Ticks::Host && schedulers.find(scheduler).is_ok_and(|s| !s.ticks) {
         let with: Vec<_> = schedulers.iter().filter(|s| s.ticks).map(|s| s.name).collect();

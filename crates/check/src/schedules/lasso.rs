@@ -19,6 +19,8 @@ pub(super) struct Lassos {
     loops: Vec<Vec<usize>>,
     /// Executions begun.
     begun: usize,
+    /// The stem of this execution, as a number with a digit for each step, and its loop.
+    lasso: (usize, usize),
     /// The next step of this execution; none until all CPUs exist.
     step: Option<usize>,
     /// For what a plan draws, such as whether a weak exchange fails. Never dropped: it would print its seed.
@@ -37,17 +39,16 @@ impl Lassos {
             _ => panic!("lassos are for two CPUs, or three"),
         };
         let loops: Vec<_> = (cpus..=6).flat_map(|steps| loops(cpus, steps)).collect();
-        let all = cpus.pow(stem_steps) * loops.len();
-        let draws = ManuallyDrop::new(RandomScheduler::new_from_seed(seed, most.min(all)));
-        Self { cpus, stem_steps, loops, begun: 0, step: None, draws }
+        let draws =
+            RandomScheduler::new_from_seed(seed, most.min(cpus.pow(stem_steps) * loops.len()));
+        let draws = ManuallyDrop::new(draws);
+        Self { cpus, stem_steps, loops, begun: 0, lasso: (0, 0), step: None, draws }
     }
 
-    /// The CPU whose turn it is in this step of the execution that began last.
+    /// The CPU whose turn it is in this step.
     fn turn(&self, step: usize) -> usize {
-        let all = self.cpus.pow(self.stem_steps) * self.loops.len();
-        let lasso = (self.begun - 1) * STRIDE % all;
-        let (stem, repeats) = (lasso / self.loops.len(), &self.loops[lasso % self.loops.len()]);
-        let stem_steps = self.stem_steps as usize;
+        let ((stem, repeats), stem_steps) = (self.lasso, self.stem_steps as usize);
+        let repeats = &self.loops[repeats];
         match step < stem_steps {
             true => stem / self.cpus.pow(step as u32) % self.cpus,
             false => repeats[(step - stem_steps) % repeats.len()],
@@ -68,6 +69,9 @@ fn loops(cpus: usize, steps: usize) -> impl Iterator<Item = Vec<usize>> {
 
 impl Scheduler for Lassos {
     fn new_execution(&mut self) -> Option<Schedule> {
+        let next = self.begun * STRIDE;
+        let (stems, loops) = (self.cpus.pow(self.stem_steps), self.loops.len());
+        self.lasso = (next / loops % stems, next % loops);
         self.begun += 1;
         self.step = None;
         self.draws.new_execution()

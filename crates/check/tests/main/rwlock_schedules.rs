@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicIsize, AtomicUsize};
 
 use crate::bounds;
+use overspin_check::Profile;
 use overspin_check::schedules::{
     Plan, Rivalry, SchedulePlatform, ScheduleU32, Strategy, deadline, on_cpus, world,
 };
@@ -17,8 +18,6 @@ use shuttle::rand::{Rng, thread_rng};
 const WRITER: isize = -1;
 /// A lock refuses no reader before there are some thousand.
 const FEW: &str = "there are few readers";
-/// The most sections of each rival while one CPU waits. No order is promised; see `Profile::overtaken`.
-const OVERTAKEN: usize = 100;
 
 /// A lock, with a count of those that are in its sections.
 struct Guarded<M: RawLock<SchedulePlatform>> {
@@ -155,7 +154,7 @@ where
     Plan::new(cpus, move || {
         let it = Arc::new(Guarded::<M>::new(cpus));
         let of_all = Arc::clone(&it);
-        let rivalry = Rivalry::new(OVERTAKEN);
+        let rivalry = Rivalry::new(Profile::default().overtaken);
         on_cpus(cpus, move |cpu| {
             let it = &*of_all;
             if cpu == 0 {

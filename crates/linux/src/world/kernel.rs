@@ -46,7 +46,7 @@ impl KernelJob {
         }
         if loads.unmaps() {
             return Err("threads of a kernel have no memory of their own to unmap: leave `unmap_every` out, or run it in the \
-                        world `sim` or `threads`"
+                        world `sim`, `hv` or `threads`"
                 .into());
         }
         let tasks: Vec<String> =

@@ -303,7 +303,7 @@ pub fn weights<'a>(domains: impl IntoIterator<Item = &'a Domain>) -> impl Iterat
 pub fn places(scenario: &Scenario, domain: &Domain, cpus: &[usize], heaviest: u32) -> Vec<Place> {
     let host = &scenario.host;
     let in_other_pools: Vec<u32> = host.pools.iter().flat_map(|p| p.cpus.clone()).collect();
-    let pool = match domain.pool.checked_sub(1).and_then(|i| host.pools.get(i as usize)) {
+    let pool = match host.pool(domain.pool) {
         Some(pool) => pool.cpus.clone(),
         None => (0..host.pcpus()).filter(|p| !in_other_pools.contains(p)).collect(),
     };
