@@ -8,16 +8,13 @@
 use overspin_scenario::DirectedYieldRules as Rules;
 use overspin_sched::RunState;
 
-/// The number of refused directed yields after which KVM gives up, since [`Rules::Y2013`].
-const REFUSALS: u32 = 3;
-
 /// What KVM knows of a sibling.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
     /// Its runstate.
     pub state: RunState,
-    /// Its thread is in a pause-loop exit, or was when it was descheduled.
-    pub in_exit: bool,
+    /// Its thread is in the host, because of a pause-loop exit or an interrupt of the host.
+    pub in_host: bool,
     /// It was runnable when it last left its pCPU.
     pub preempted: bool,
     /// Whether its guest was in kernel mode at that time.
@@ -30,7 +27,7 @@ pub struct Known {
 fn may_be_tried(rules: Rules, spinner_in_kernel: bool, sibling: Known) -> bool {
     match sibling.state {
         // Before KVM recorded preemption, it could only see that a thread is not in guest mode.
-        RunState::Running => return rules < Rules::Y2013 && sibling.in_exit,
+        RunState::Running => return rules < Rules::Y2013 && sibling.in_host,
         RunState::Runnable => {}
         RunState::Blocked | RunState::Offline => return false,
     }
@@ -53,6 +50,10 @@ fn order(rules: Rules, n: usize, last: usize) -> impl Iterator<Item = usize> {
 /// Looks for a sibling that may run instead of a spinner, and yields to it with `yield_to`, which returns
 /// whether the scheduler took the yield. `(n, me, last)`: the number of vCPUs of the domain, the spinner, and
 /// the vCPU that was boosted last. Returns the vCPU that the scheduler boosted. O(n).
+///
+/// Since Linux 3.9 KVM gives up after three answers of `-ESRCH`. `yield_to` gives that answer if both run queues have one
+/// thread, and never for a preempted sibling, which shares its queue with the thread that runs: other refusals do not
+/// count. The rules from [`Rules::Y2013`] on try preempted and woken siblings only, so there is no such limit here.
 pub fn boost(
     rules: Rules,
     spinner_in_kernel: bool,
@@ -61,7 +62,6 @@ pub fn boost(
     eligible: impl Fn(usize) -> bool,
     mut yield_to: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
-    let mut refusals = 0;
     for i in order(rules, n, last) {
         if i == me
             || !may_be_tried(rules, spinner_in_kernel, known(i))
@@ -71,10 +71,6 @@ pub fn boost(
         }
         if yield_to(i) {
             return Some(i);
-        }
-        refusals += 1;
-        if rules >= Rules::Y2013 && refusals == REFUSALS {
-            break;
         }
     }
     None
@@ -89,7 +85,7 @@ mod tests {
 
     const PREEMPTED: Known = Known {
         state: RunState::Runnable,
-        in_exit: false,
+        in_host: false,
         preempted: true,
         in_kernel: true,
         interrupt: false,
@@ -119,7 +115,7 @@ mod tests {
         // A running vCPU in guest mode, and one in the host because of its own exit.
         let running = Known { state: RunState::Running, ..PREEMPTED };
         assert!(years(running).is_empty());
-        assert_eq!(years(Known { in_exit: true, ..running }), ["2011", "2012"]);
+        assert_eq!(years(Known { in_host: true, ..running }), ["2011", "2012"]);
     }
 
     #[test]

@@ -93,6 +93,11 @@ impl Pauses {
         self.last.set(Picos::ZERO);
     }
 
+    /// The vCPU enters its guest again after an interrupt of the host: it is in no loop.
+    pub fn entered(&self) {
+        self.last.set(Picos::ZERO);
+    }
+
     /// The vCPU exits: its window grows.
     pub fn exit_begins(&self, ple: &PauseLoopExiting) {
         self.window.set(grown(self.window.get(), ple));

@@ -162,8 +162,8 @@ less! {
     NoiseOutcome { running runnable wakes }
     DomainOutcome { vcpus locks tasks lines disk shootdowns }
     VcpuOutcome {
-        running runnable blocked offline spinning waiting dispatches migrations ticks spin_exits exiting directed_yields
-        polling windows
+        running runnable blocked offline spinning waiting dispatches migrations ticks spin_exits exiting interrupted
+        directed_yields polling windows
     }
     WindowOutcome { offered used expired left refused time }
     LockOutcome { acquisitions contended wait_total hold_total slow_paths kicks holder_preempted }

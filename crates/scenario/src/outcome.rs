@@ -301,6 +301,9 @@ pub struct VcpuOutcome {
     /// with their waits for locks of run queues.
     #[serde(default)]
     pub exiting: Picos,
+    /// Part of `running` in which interrupts of the host kept it out of its guest, on a host with directed yields.
+    #[serde(default)]
+    pub interrupted: Picos,
     /// Number of pause-loop exits that ended with a directed yield that the scheduler took.
     #[serde(default)]
     pub directed_yields: u64,

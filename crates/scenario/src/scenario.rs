@@ -77,6 +77,10 @@ parameters! {
         smt_permille: u32 = integer(1, 1000), Is("650"),
             "Speed of a hardware thread while its sibling runs too, in thousandths of full speed. The default is the \
              machine's, here `generic-2008`.";
+        rewarm_permille: u32 = integer(0, 1000), Is("0"),
+            "What a vCPU that computes loses to cold caches when it returns to a pCPU where others ran: thousandths of \
+             the time that they ran, and at most `costs.migration`. It depends on the work: the part of the time in which \
+             others load data that displaces the vCPU's.";
         /// `None`: they always run at full speed.
         governor: Option<Governor> = Table(&GOVERNOR), Means("always at full speed"),
             "Slows down sockets with little load.";
@@ -242,8 +246,8 @@ parameters! {
         max: Picos = time(NS, Picos::sec(10)), Is("2147ms"), "Longest window.";
         rules: DirectedYieldRules = Choice(DirectedYieldRules::WORDS), Is("2021"),
             "With `directed_yield`, the vCPUs that KVM tries, by the year of the rule: every sibling that is not in \
-             guest mode or asleep (`2011`), spinners every other time (`2012`), only preempted ones and at most three \
-             refusals (`2013`), only those preempted in their kernel (`2017`), also just woken ones (`2019`), or those \
+             guest mode or asleep (`2011`), spinners every other time (`2012`), only preempted \
+             ones (`2013`), only those preempted in their kernel (`2017`), also just woken ones (`2019`), or those \
              with an interrupt pending (`2021`).";
     }
 }
@@ -268,8 +272,7 @@ words! {
             "Linux 3.6 to 3.8 (06e48c510aa3): KVM passes over siblings that are in a pause-loop exit themselves, \
              every other time.";
         Y2013 = "2013",
-            "Linux 3.9 (c45c528899c4: at most three refusals) and 3.10 (7bc7ae25b143: only preempted siblings), to \
-             4.13.";
+            "Linux 3.9 (c45c528899c4) and 3.10 (7bc7ae25b143): only preempted siblings; to 4.13.";
         Y2017 = "2017",
             "Linux 4.14 to 5.2 (199b5763d329, de63ad4cf497): if the spinner is in its kernel, only siblings that were \
              preempted in their kernel.";
@@ -380,6 +383,10 @@ parameters! {
         yield_to: Picos = COST, Is("500ns"),
             "The host tries a directed yield. It holds the locks of both run queues for this time, and waits \
              for them before.";
+        run_queue: Picos = COST, Is("200ns"),
+            "With directed yields: how long a tick or a wake-up on the host holds the lock of a run queue.";
+        host_interrupt: Picos = COST, Is("620ns"),
+            "With directed yields: an interrupt of the host takes a running vCPU out of its guest, and switches nothing.";
         ipi: Varying = VARYING_COST, Is("1us"), "From sending an interprocessor interrupt to its arrival.";
         timer: Varying = VARYING_COST, Is("0ns"),
             "A timer of a guest that ends while its pCPU is idle is late by this time. It comes on top of `ipi` and \

@@ -4,6 +4,7 @@ use crate::Simulator;
 use crate::asking::Asking;
 use crate::costs::Costs;
 use crate::counting::Counting;
+use crate::directed_yield::HOST_LINES;
 use crate::engine::{Code, End, Engine, HypervisorState, Machine};
 use crate::events;
 use crate::guest::Guest;
@@ -52,7 +53,8 @@ pub(crate) fn build(
     let data =
         |of: &Loads| of.layout(LayoutOf::types::<u8, usize>()).map_or(0, |l| l.size.div_ceil(LINE));
     let data: usize = loads.iter().map(data).sum();
-    let lines = 4096 + 2 * named + data + 32 * vcpus.len();
+    let lines = 4096 + 2 * named + data + (32 + HOST_LINES) * vcpus.len();
+    let memory = Memory::new(host, lines);
     let prefetch = Prefetch::new(vcpus.len());
     let engine = Engine {
         seed,
@@ -64,7 +66,8 @@ pub(crate) fn build(
         machine: Machine {
             pcpus: (0..pcpus).map(|_| Pcpu::new()).collect(),
             sockets: (0..host.sockets).map(|_| Socket::default()).collect(),
-            memory: Memory::new(host, lines),
+            host_lines: memory.lines(HOST_LINES * vcpus.len()),
+            memory,
         },
         hypervisor: HypervisorState {
             pools: RefCell::new(admin::hypervisor(scenario, &simulator.schedulers)?),

@@ -62,6 +62,8 @@ pub(crate) struct Machine {
     pub pcpus: Vec<Pcpu>,
     pub sockets: Vec<Socket>,
     pub memory: Memory,
+    /// The first of the lines with what the host knows of its vCPUs (see `directed_yield.rs`).
+    pub host_lines: usize,
 }
 
 /// The state that decides when the run ends.

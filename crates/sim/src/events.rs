@@ -25,6 +25,8 @@ pub(crate) enum Event {
     Boot { vcpu: u32 },
     /// A pCPU has finished switching to its next vCPU.
     Switched { pcpu: u32 },
+    /// A pCPU has handled an interrupt of the host, and returns to its guest.
+    Returns { pcpu: u32 },
     /// A pCPU enters its scheduler.
     Softirq { pcpu: u32, epoch: u32 },
     /// A write of a guest's disk is complete.
@@ -63,6 +65,7 @@ impl Event {
             | Event::Change { .. }
             | Event::Boot { .. }
             | Event::Switched { .. }
+            | Event::Returns { .. }
             | Event::Disk { .. }
             | Event::Device { .. }
             | Event::Governor => 4,
@@ -88,7 +91,8 @@ impl Event {
             Event::Interrupt { vcpu, interrupt } => (5, two(vcpu, interrupt)),
             Event::Change { index } => (6, index.into()),
             Event::Boot { vcpu } => (7, vcpu.into()),
-            Event::Switched { pcpu } => (8, pcpu.into()),
+            Event::Switched { pcpu } => (8, two(pcpu, 0)),
+            Event::Returns { pcpu } => (8, two(pcpu, 1)),
             Event::Softirq { pcpu, epoch } => (9, two(pcpu, epoch)),
             Event::Disk { guest } => (10, guest.into()),
             Event::Vmstat { guest } => (11, guest.into()),
@@ -118,7 +122,8 @@ impl Event {
             5 => Event::Interrupt { vcpu: a, interrupt: b },
             6 => Event::Change { index: a },
             7 => Event::Boot { vcpu: a },
-            8 => Event::Switched { pcpu: a },
+            8 if b == 0 => Event::Switched { pcpu: a },
+            8 => Event::Returns { pcpu: a },
             9 => Event::Softirq { pcpu: a, epoch: b },
             10 => Event::Disk { guest: a },
             11 => Event::Vmstat { guest: a },
@@ -199,6 +204,7 @@ mod tests {
             Event::Change { index: a },
             Event::Boot { vcpu: a },
             Event::Switched { pcpu: a },
+            Event::Returns { pcpu: a },
             Event::Softirq { pcpu: a, epoch: b },
             Event::Disk { guest: a },
             Event::Device { guest: a, place: b },

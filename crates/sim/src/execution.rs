@@ -182,11 +182,21 @@ impl Engine {
 
     /// Stops `v`, which leaves its pCPU, and keeps its operation for later.
     pub(crate) fn stop(&self, v: &Vcpu) {
+        if v.run.is_interrupted() {
+            // It has left its guest already.
+            self.end_interrupt(v);
+        } else {
+            self.take_operation_back(v);
+        }
+        v.run.end(self.now());
+    }
+
+    /// Takes the operation of `v` back, which leaves its guest, and keeps it for later.
+    pub(crate) fn take_operation_back(&self, v: &Vcpu) {
         if let Op::Burn | Op::Step | Op::Spin = v.op.kind.get() {
             self.disarm(v);
             v.spin.forget_look();
         }
-        v.run.end(self.now());
         self.spinner_runs(v, false);
     }
 

@@ -11,7 +11,9 @@
 
 use crate::engine::Engine;
 use crate::events::Event;
+use crate::host_interrupt::HostInterrupt;
 use crate::memory::NONE;
+use crate::run_queue::RunQueueLock;
 use crate::vcpu::{Op, Vcpu};
 use overspin_host::{Doing, Leaving, Moment, VcpuState, nanos, picos, why};
 use overspin_scenario::{Picos, Why};
@@ -37,10 +39,11 @@ pub(crate) struct Pcpu {
     /// What the current or last switch costs.
     switch_cost: Cell<Picos>,
     pub switches: Cell<u64>,
-    /// When the lock of its run queue becomes free; 0 in a host that makes no directed yields.
-    pub run_queue: Cell<Picos>,
-    /// When the scheduling pass that waits for that lock gets it.
-    pub turn: Cell<Picos>,
+    /// The pending softirq comes with an interprocessor interrupt.
+    pub resched_ipi: Cell<bool>,
+    /// The lock of its run queue, and the interrupts of the host.
+    pub run_queue: RunQueueLock,
+    pub interrupt: HostInterrupt,
     /// When it became busy; `Picos::MAX` if it is idle.
     pub busy_since: Cell<Picos>,
 }
@@ -95,8 +98,11 @@ impl Engine {
         for action in actions.drain(..) {
             match action {
                 Action::Resched(p) => {
-                    let delay = if p.0 == from { Picos::ZERO } else { self.costs.ipi.next() };
-                    self.raise_softirq(p.0, self.now() + delay);
+                    let ipi = p.0 != from;
+                    let delay = if ipi { self.costs.ipi.next() } else { Picos::ZERO };
+                    if self.raise_softirq(p.0, self.now() + delay) {
+                        self.machine.pcpus[p.0 as usize].resched_ipi.set(ipi);
+                    }
                 }
                 Action::SetTimer { timer, at } => {
                     let at = picos(at).max(self.now()) + self.costs.host_timer.next();
@@ -120,14 +126,17 @@ impl Engine {
         }
     }
 
-    pub(crate) fn raise_softirq(&self, pcpu: u32, at: Picos) {
+    /// Arranges a scheduling pass of `pcpu` at `at`. Returns false if an earlier one is due anyway.
+    pub(crate) fn raise_softirq(&self, pcpu: u32, at: Picos) -> bool {
         let p = &self.machine.pcpus[pcpu as usize];
         if p.softirq_at.get() <= at {
-            return;
+            return false;
         }
+        p.resched_ipi.set(false);
         p.softirq_epoch.set(p.softirq_epoch.get().wrapping_add(1));
         p.softirq_at.set(at);
         self.push(at, Event::Softirq { pcpu, epoch: p.softirq_epoch.get() });
+        true
     }
 
     /// Calls the hypervisor layer and carries out the resulting actions. `from` is as for [`Self::act`].
@@ -193,6 +202,7 @@ impl Engine {
         let switch = self.hypervisor(pcpu, |h, now, out| h.schedule(now, PcpuId(pcpu), out));
         if switch.prev == switch.next {
             p.slice_over.set(false);
+            self.keeps_its_guest(pcpu);
             return;
         }
         p.current.set(switch.next.map(|v| v.0));
@@ -203,6 +213,8 @@ impl Engine {
         if let Some(prev) = switch.prev {
             let v = &self.vcpus[prev.0 as usize];
             self.stop(v);
+            self.writes_state(v, pcpu);
+            v.run.busy_before.set(p.busy_time(now));
             p.busy.set(p.busy.get() + now - p.busy_since.get());
         }
         let forced = self.tell_switch(pcpu, switch);
@@ -261,6 +273,12 @@ impl Engine {
         self.machine.pcpus[pcpu as usize].current.get().map(|v| &self.vcpus[v as usize])
     }
 
+    /// What `v`, which returns to `p`, lost of its caches there to those that ran since it left.
+    fn displaced_by_others(&self, v: &Vcpu, p: &Pcpu) -> Picos {
+        let others = p.busy_time(self.now()) - v.run.busy_before.get();
+        Picos((u128::from(others.0) * u128::from(self.scenario.host.rewarm_permille) / 1000) as u64)
+    }
+
     /// Ends the switch of `pcpu`: its vCPU, if it has one, begins to run.
     pub(crate) fn switched(&self, pcpu: u32) {
         let p = &self.machine.pcpus[pcpu as usize];
@@ -275,13 +293,15 @@ impl Engine {
         v.run.dispatches.set(v.run.dispatches.get() + 1);
         if from != pcpu && from != NONE {
             v.run.migrations.set(v.run.migrations.get() + 1);
-            if v.op.kind.get() == Op::Burn {
-                // The extra work that cold caches cause.
-                let cold = self.scenario.host.costs.migration;
-                v.op.left.set(v.op.left.get().saturating_add(cold));
-            }
+        }
+        if v.op.kind.get() == Op::Burn && from != NONE {
+            // The extra work that cold caches cause.
+            let cold = self.scenario.host.costs.migration;
+            let cold = if from == pcpu { cold.min(self.displaced_by_others(v, p)) } else { cold };
+            v.op.left.set(v.op.left.get().saturating_add(cold));
         }
         self.reset_window(v);
+        self.writes_state(v, pcpu);
         v.run.begin(self.now());
         self.spinner_runs(v, true);
         // `unblocked` does this for a vCPU that slept.

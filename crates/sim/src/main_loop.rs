@@ -66,11 +66,16 @@ impl Engine {
                     self.deliver(&self.vcpus[vcpu as usize], interrupt, NONE);
                 }
                 Event::Softirq { pcpu, epoch } => {
-                    if self.machine.pcpus[pcpu as usize].softirq_epoch.get() == epoch {
+                    let p = &self.machine.pcpus[pcpu as usize];
+                    if p.softirq_epoch.get() == epoch {
+                        if p.resched_ipi.get() {
+                            self.host_interrupt(pcpu);
+                        }
                         self.schedule(pcpu);
                     }
                 }
                 Event::Switched { pcpu } => self.switched(pcpu),
+                Event::Returns { pcpu } => self.returns(pcpu),
                 Event::Boot { vcpu } => {
                     let home = self.first_home(vcpu);
                     self.on_vcpu(NONE, vcpu, |h, now, v, out| {
@@ -88,7 +93,11 @@ impl Engine {
                                 self.machine.pcpus[p.0 as usize].slice_over.set(true);
                             }
                             let from = match timer {
-                                TimerId::Tick(p) | TimerId::Slice(p) => p.0,
+                                TimerId::Tick(p) | TimerId::Slice(p) => {
+                                    self.host_interrupt(p.0);
+                                    self.uses_run_queue(p.0);
+                                    p.0
+                                }
                                 TimerId::Accounting => NONE,
                             };
                             self.hypervisor(from, |h, now, out| h.timer(now, timer, out));

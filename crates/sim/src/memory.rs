@@ -146,6 +146,11 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(place, len) }
     }
 
+    /// Reserves `number` lines for data that has a cost and no value; returns the first.
+    pub(crate) fn lines(&self, number: usize) -> usize {
+        self.take(number * LINE, LINE) / LINE
+    }
+
     /// Reserves a region for values at given offsets (see [`Region::put`]). It begins at the start of a line.
     ///
     /// # Panics
@@ -176,7 +181,8 @@ impl Memory {
         }
     }
 
-    fn distance(&self, a: u32, b: u32) -> Picos {
+    /// The cost of a transfer from pCPU `a` to pCPU `b`.
+    pub(crate) fn distance(&self, a: u32, b: u32) -> Picos {
         let (a, b) = (self.places[a as usize], self.places[b as usize]);
         if a.0 == b.0 {
             self.same_core

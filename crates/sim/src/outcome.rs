@@ -90,6 +90,7 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
                     ticks: v.irqs.ticks.get(),
                     spin_exits: v.spin.exits.count.get(),
                     exiting: v.spin.exits.time.get(),
+                    interrupted: v.spin.interrupted.get(),
                     directed_yields: v.spin.exits.directed.get(),
                     windows: engine.window_outcome(v),
                     // Polling that the end of the run cuts short counts up to the end.

@@ -73,6 +73,7 @@ impl Engine {
         me.spin.exits.count.set(me.spin.exits.count.get() + 1);
         self.tell(Moment::PauseLoopExit { vcpu: me.id });
         me.spin.pauses.exit_begins(ple);
+        self.writes_state(me, me.run.pcpu.get());
         let exit = me.run.stretch(self.scenario.host.costs.pause_loop_exit);
         self.host_until(self.now().saturating_add(exit));
         let directs = || self.look_at(me.id, |h, _| h.scheduler().directs_yields());
@@ -89,6 +90,7 @@ impl Engine {
             self.let_the_pass_come();
         }
         me.spin.pauses.exit_ends();
+        self.writes_state(me, me.run.pcpu.get());
         let took = me.run.clock(self.now()) - began;
         me.spin.exits.time.set(me.spin.exits.time.get() + took);
     }

@@ -74,12 +74,15 @@ pub(crate) struct Run {
     pub speed: Cell<u32>,
     /// Total time on a pCPU, without the current stay.
     ran: Cell<Picos>,
-    /// When the current stay began.
+    /// When the current stay began; `Picos::MAX` while it is off its pCPU.
     since: Cell<Picos>,
     pub dispatches: Cell<u64>,
-    /// It executes guest code on `pcpu` (not while the hypervisor is still switching to it).
+    /// It executes guest code on `pcpu` (not while the hypervisor is still switching to it, nor while the host handles an
+    /// interrupt of its own).
     on: Cell<bool>,
     pub migrations: Cell<u64>,
+    /// How long the pCPU that it left last had been busy in all.
+    pub busy_before: Cell<Picos>,
 }
 
 impl Run {
@@ -97,12 +100,23 @@ impl Run {
     /// Records that it leaves its pCPU.
     pub(crate) fn end(&self, now: Picos) {
         self.ran.set(self.clock(now));
+        self.since.set(Picos::MAX);
         self.on.set(false);
+    }
+
+    /// It is on its pCPU, in the host, which handles an interrupt of its own: its clock goes on.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        !self.on.get() && self.since.get() != Picos::MAX
+    }
+
+    /// Records that an interrupt of the host takes it out of its guest, or that it returns.
+    pub(crate) fn interrupt(&self, interrupted: bool) {
+        self.on.set(!interrupted);
     }
 
     /// The total time that it has run so far.
     pub(crate) fn clock(&self, now: Picos) -> Picos {
-        self.ran.get() + if self.on.get() { now - self.since.get() } else { Picos::ZERO }
+        self.ran.get() + now.saturating_sub(self.since.get())
     }
 
     /// The simulated time that `work` takes at the current speed.
@@ -213,6 +227,8 @@ pub(crate) struct Spin {
     pub since: Cell<Picos>,
     pub pauses: Pauses,
     pub exits: Exits,
+    /// Total time that interrupts of the host took it out of its guest.
+    pub interrupted: Cell<Picos>,
 }
 
 impl Spin {
@@ -300,10 +316,11 @@ impl Vcpu {
                 pcpu: Cell::new(NONE),
                 speed: Cell::new(1000),
                 ran: never(),
-                since: never(),
+                since: Cell::new(Picos::MAX),
                 dispatches: Cell::new(0),
                 on: Cell::new(false),
                 migrations: Cell::new(0),
+                busy_before: never(),
             },
             irqs: Interrupts {
                 on: Cell::new(true),
@@ -330,6 +347,7 @@ impl Vcpu {
                 since: Cell::new(Picos::MAX),
                 pauses: Pauses::new(),
                 exits: Exits::default(),
+                interrupted: never(),
             },
             halt: Halt { since: never(), window: never(), polled: never() },
             leave: Leave {

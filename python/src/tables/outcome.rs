@@ -56,6 +56,7 @@ pub(crate) fn vcpus(outcome: &Outcome) -> PyResult<Table> {
         .times("waiting", time(|v| v.waiting))
         .times("polling", time(|v| v.polling))
         .times("exiting", time(|v| v.exiting))
+        .times("interrupted", time(|v| v.interrupted))
         .counts("dispatches", "", count(|v| v.dispatches))
         .counts("migrations", "", count(|v| v.migrations))
         .counts("ticks", "", count(|v| v.ticks))

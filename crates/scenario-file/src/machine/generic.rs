@@ -38,6 +38,10 @@ pub(super) const MACHINE: Machine = Machine {
         .assumed(400.0, 1200.0),
         nanos("yield_to", 500.0, "two locks, a look at two run queues, and a hint")
             .assumed(200.0, 2000.0),
+        nanos("run_queue", 200.0, "one or two queue operations and an update of the load, under the lock")
+            .assumed(100.0, 1000.0),
+        nanos("host_interrupt", 620.0, "as a pause-loop exit: an exit and an entry; the handler comes on top")
+            .assumed(400.0, 2000.0),
         nanos("ipi", 1000.0, ORDER).assumed(500.0, 3000.0),
         nanos("timer", 0.0, "chosen: idle pCPUs poll, as with Linux's idle=poll").chosen(),
         nanos("host_timer", 0.0, "chosen: timers are exact").chosen(),

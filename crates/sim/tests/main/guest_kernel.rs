@@ -56,6 +56,28 @@ fn a_moved_vcpu_loses_the_work_of_its_cold_caches() {
     near(running, items * MS + dispatches * 2 * US + moves * 3 * MS, 3 * (MS + 3 * MS));
 }
 
+/// Three vCPUs take turns of 10 ms on one pCPU. When one returns, the two others have run for 20 ms, switches
+/// included: a thousandth of that is 20 us.
+#[test]
+fn a_vcpu_that_returns_loses_the_work_that_others_displaced() {
+    let lost = |permille, migration| {
+        let mut host = Host { rewarm_permille: permille, ..host(1, "rr") };
+        host.costs.migration = migration;
+        let guests = vec![tickless(1, "ticket", hog()); 3];
+        let outcome = run(&scenario(host, guests, 3 * SEC), 1);
+        let running: Picos = outcome.domains.iter().map(|d| d.vcpus[0].running).sum();
+        let items: u64 = outcome.domains.iter().map(|d| d.tasks[0].items).sum();
+        let dispatches: u64 = outcome.domains.iter().map(|d| d.vcpus[0].dispatches).sum();
+        assert!((290..=301).contains(&dispatches), "{dispatches}");
+        // Each vCPU's last item is incomplete.
+        (running - items * MS - dispatches * 2 * US, 3 * MS)
+    };
+    let compare = |(lost, error), expected| near(lost, expected, error);
+    compare(lost(0, 50 * US), Picos::ZERO);
+    compare(lost(500, MS), 297 * MS);
+    compare(lost(50, 10 * MS), 297 * MS);
+}
+
 #[test]
 fn a_sibling_that_comes_and_goes_slows_only_while_it_is_there() {
     // One vCPU computes for 100 ms in one piece. The other computes for 10 ms, which takes 20 ms at half

@@ -35,6 +35,8 @@ fn costs() -> Costs {
         system_call: Picos::ZERO,
         pause_loop_exit: 500 * NS,
         yield_to: Picos::ZERO,
+        run_queue: Picos::ZERO,
+        host_interrupt: 500 * NS,
         ipi: (3 * US).into(),
         timer: Picos::ZERO.into(),
         host_timer: Picos::ZERO.into(),

@@ -134,6 +134,8 @@ fn costs() -> impl Strategy<Value = Costs> {
                     hypercall: varying(call, call_varies),
                     pause_loop_exit: call,
                     yield_to: switch,
+                    run_queue: irq,
+                    host_interrupt: call * 2,
                     ipi: varying(ipi, varies),
                     timer: varying(cold, varies),
                     host_timer: varying(if late { irq } else { Picos::ZERO }, late),
