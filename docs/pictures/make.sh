@@ -9,9 +9,11 @@ cargo build --release --quiet -p overspin -p overspin-lab --bin overspin --examp
 for experiment in experiments/*.toml; do
     name=$(basename "$experiment" .toml)
     echo "$name"
-    curves=()
-    [ "$name" = 2005-preemption-notification ] && curves=(--curves "docs/pictures/$name-curves.svg")
-    target/release/overspin reproduce "$name" --quiet --no-report --svg "docs/pictures/$name.svg" "${curves[@]}"
+    pictures=(--svg "docs/pictures/$name.svg")
+    [ "$name" = 2005-preemption-notification ] && pictures+=(--curves "docs/pictures/$name-curves.svg")
+    # It has no published figures.
+    [ "$name" = boost-space ] && pictures=(--curves "docs/pictures/$name.svg")
+    target/release/overspin reproduce "$experiment" --quiet --no-report "${pictures[@]}"
 done
 echo overcommit-curves
 target/release/overspin sweep examples/overcommit-curves.toml --seeds 5 --quiet --no-report --svg docs/pictures/overcommit-curves.svg

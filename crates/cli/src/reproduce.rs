@@ -92,6 +92,15 @@ pub(crate) fn reproduce(args: &ReproduceArgs, global: &Global) -> Result<Verdict
             "use --svg for its bars",
         ));
     }
+    if let (Some(_), Some(experiment)) = (&args.svg, &named)
+        && experiment.head.figures.is_empty()
+    {
+        let id = &experiment.head.id;
+        return Err(Failure::usage(
+            format!("{id} has no published figures: it has no bars"),
+            "use --curves, or --svg with another experiment",
+        ));
+    }
     let curves = outputs.open(args.curves.as_ref())?;
     let Some(experiment) = named else {
         return every(args, global, files, &outputs);
