@@ -6,7 +6,7 @@ use crate::catalog::Parts;
 use crate::failure::{Failure, Verdict};
 use crate::{
     advise, bench, calibrate, check, compare, doctor, exec, explain, fit, import, linux, list, man,
-    measure, merge, named_output, report, reproduce, run, schedbench, show, top, validate,
+    measure, merge, named_output, report, reproduce, run, schedbench, serve, show, top, validate,
     xen_emulated,
 };
 use clap::error::{ContextKind, ContextValue};
@@ -45,6 +45,8 @@ pub(crate) enum Command {
     Import(import::ImportArgs),
     /// Write a page that shows results: an HTML file for a browser, with charts, tables and a timeline
     Report(report::ReportArgs),
+    /// Serve a live page on this machine: turn locks, schedulers and sizes in a browser, and see what follows
+    Serve(serve::ServeArgs),
     /// Compare results: files of samples, each with the first one
     Compare(compare::CompareArgs),
     /// Run a program with a lock in place of its pthread mutexes
@@ -84,7 +86,7 @@ pub(crate) enum Command {
 const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Ask a question",
-        &["run", "sweep", "advise", "explain", "compare", "report", "reproduce", "top"],
+        &["run", "sweep", "advise", "explain", "compare", "report", "serve", "reproduce", "top"],
     ),
     (
         "Real programs and machines",
@@ -174,6 +176,7 @@ pub(crate) fn run(args: &Args, parts: &Parts) -> Result<Verdict, Failure> {
         Command::XenEmulated(command) => xen_emulated::xen_emulated(command, &args.global),
         Command::Import(command) => import::import(command, &args.global),
         Command::Report(command) => report::report(command, &args.global),
+        Command::Serve(command) => serve::serve(command, &args.global),
         Command::Compare(command) => compare::compare(command, &args.global),
         Command::Exec(command) => exec::exec(command),
         Command::Fit(command) => fit::fit(command, &args.global),

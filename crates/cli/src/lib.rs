@@ -48,6 +48,7 @@ mod reproduce;
 mod run;
 mod schedbench;
 mod screen;
+mod serve;
 mod show;
 mod signals;
 mod top;

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::screen;
 use overspin_record::environment::Environment;
 use overspin_record::output::Output;
+use overspin_record::shell_words;
 use overspin_report::Block;
 use overspin_runs::record::Record;
 use serde_json::{Value, json};
@@ -142,14 +143,9 @@ pub(crate) fn set_arguments(arguments: Vec<OsString>) {
 
 /// The command, as it can be given to a shell again.
 pub(crate) fn command() -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
-    let word = |word: String| match !word.is_empty() && word.chars().all(plain) {
-        true => word,
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
     let arguments = ARGUMENTS.get().map_or(&[][..], Vec::as_slice);
-    let words = arguments.iter().skip(1).map(|w| word(w.to_string_lossy().into_owned()));
-    std::iter::once("overspin".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    let words = arguments.iter().skip(1).map(|word| word.to_string_lossy());
+    shell_words(&std::iter::once("overspin".into()).chain(words).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -86,6 +86,11 @@ pub trait Kind: Debug + Send + Sync {
         Vec::new()
     }
 
+    /// Whether it also measures on threads of this machine, besides what it simulates.
+    fn measures_threads(&self) -> bool {
+        false
+    }
+
     /// Runs it and measures.
     ///
     /// # Errors

@@ -9,10 +9,15 @@ use overspin_runs::run::{self, Beside};
 use overspin_runs::{seeds, sweep};
 use overspin_scenario::{Outcome, Scenario};
 
-/// The answer of a record; `run` is its only run, if it has one. `None` for a record that measures single things.
-pub(super) fn answer(record: &Record, run: Option<(&Scenario, &Outcome)>) -> Option<Markup> {
+/// The answer of a record; `run` is its only run, if it has one. `None` for a record that measures single things. A live page
+/// has runs `beside` that one.
+pub(super) fn answer(
+    record: &Record,
+    run: Option<(&Scenario, &Outcome)>,
+    beside: Option<&Beside>,
+) -> Option<Markup> {
     match (record.kind, run) {
-        (Kind::Run, Some((scenario, outcome))) => Some(of_run(scenario, outcome)),
+        (Kind::Run, Some((scenario, outcome))) => Some(of_run(scenario, outcome, beside)),
         (Kind::Reproduction, _) => Some(of_experiments(record)),
         (Kind::Seeds, _) => {
             let figures = record.over_seeds.iter();
@@ -29,17 +34,19 @@ fn said(all: impl IntoIterator<Item = Block>) -> Option<Markup> {
     (!all.is_empty()).then(|| blocks(&all))
 }
 
-/// What the command prints, without the runs that it makes beside: a page says what its record says.
-fn of_run(scenario: &Scenario, outcome: &Outcome) -> Markup {
-    let all = run::answer(scenario, outcome, &Beside::default(), None);
+/// What the command prints. A saved page is without the runs that the command makes beside: it says what its record says.
+fn of_run(scenario: &Scenario, outcome: &Outcome, beside: Option<&Beside>) -> Markup {
+    let all = run::answer(scenario, outcome, beside.unwrap_or(&Beside::default()), None);
     // The page has title and description above.
     let is_new = |block: &Block| !matches!(block, Block::Text(t) if *t == scenario.description);
     let all: Vec<Block> = all.into_iter().filter(is_new).collect();
     html! {
         (blocks(&all))
-        p class="faint" {
+        @if beside.is_none() {
+          p class="faint" {
             "Seed " (outcome.seed) ". The record repeats the run: save it as JSON below, then "
             code { "overspin run FILE.json" } "."
+          }
         }
     }
 }

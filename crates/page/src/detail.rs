@@ -42,8 +42,7 @@ pub enum DetailError {
 /// part of their time. `None` if the record has no scenario, if its runs cannot be repeated,
 /// or if no vCPU waited in any of many runs.
 ///
-/// The timeline has at most `most` slices and marks. If these do not reach the longest wait, the run is made once more,
-/// and the timeline begins shortly before that wait.
+/// The timeline has at most `most` slices and marks, as those of [`Watched::run`].
 ///
 /// # Errors
 /// If a point of the record does not fit its scenario, or if the world refuses the scenario.
@@ -60,22 +59,57 @@ pub fn detail(
     if let Some((at, warmup)) = stopped {
         (scenario.limit, scenario.warmup) = (at, Some(warmup));
     }
-    let observe = |from: Picos| -> Result<(Outcome, WaitLengths, Timeline), Refused> {
-        let mut observers = (Recorder::new(&scenario, from, most), WaitLengths::new(&scenario));
-        let outcome = make(&scenario, seed, &mut observers)?;
-        let timeline = observers.0.finish(&outcome);
-        Ok((outcome, observers.1, timeline))
-    };
-    let (mut outcome, mut waits, mut timeline) = observe(Picos::ZERO)?;
-    if let Some(worst) = outcome.worst_waits.first()
-        && worst.since + worst.time > timeline.until
-    {
-        // A tenth of what fits shows how the wait came about.
-        let before = Picos((timeline.until - timeline.from).0 / 10);
-        (outcome, waits, timeline) = observe(worst.since.saturating_sub(before))?;
-    }
+    let Watched { outcome, waits, timeline } = Watched::run(&scenario, seed, most, make)?;
     let differs = hash.is_some_and(|hash| hash != outcome.trace_hash && outcome.ending.is_sound());
     Ok(Some(Detail { name, scenario, outcome, differs, waits, timeline }))
+}
+
+/// A run that was watched while it was made.
+#[derive(Debug)]
+pub struct Watched {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Every wait by its length.
+    pub waits: WaitLengths,
+    /// What happened, in as many slices and marks as asked for.
+    pub timeline: Timeline,
+}
+
+impl Watched {
+    /// Makes a run. If `most` slices and marks do not reach the longest wait, it makes the run once more, and the timeline begins
+    /// shortly before that wait.
+    ///
+    /// # Errors
+    /// If the world refuses the scenario.
+    pub fn run(
+        scenario: &Scenario,
+        seed: u64,
+        most: usize,
+        make: MakeRun<'_>,
+    ) -> Result<Self, Refused> {
+        let observe = |from: Picos| -> Result<Self, Refused> {
+            let mut observers = (Recorder::new(scenario, from, most), WaitLengths::new(scenario));
+            let outcome = make(scenario, seed, &mut observers)?;
+            let timeline = observers.0.finish(&outcome);
+            Ok(Self { outcome, waits: observers.1, timeline })
+        };
+        let run = observe(Picos::ZERO)?;
+        let Some(worst) = run.outcome.worst_waits.first() else { return Ok(run) };
+        if worst.since + worst.time <= run.timeline.until {
+            return Ok(run);
+        }
+        // A tenth of what fits shows how the wait came about.
+        let before = Picos((run.timeline.until - run.timeline.from).0 / 10);
+        observe(worst.since.saturating_sub(before))
+    }
+
+    /// The only run of a record, in detail.
+    #[must_use]
+    pub fn of_record(self, scenario: &Scenario) -> Detail {
+        let Self { outcome, waits, timeline } = self;
+        let (name, scenario) = (String::new(), scenario.clone());
+        Detail { name, scenario, outcome, differs: false, waits, timeline }
+    }
 }
 
 /// A run to make again.

@@ -2,7 +2,7 @@
 //!
 //! Rust writes the text, the tables and the charts, so the page can be read and printed without its script. The script
 //! sorts tables, draws timelines, switches the theme, and hands out the raw data. The style sheets, `page.js` and the
-//! `timeline*.js` files are inlined as they are.
+//! `timeline*.js` files are inlined as they are. A [live](live_result) page has the same panels.
 
 #![forbid(unsafe_code)]
 
@@ -12,11 +12,13 @@ mod detail;
 mod fragment;
 mod html;
 pub mod listing;
+mod live;
 pub mod metrics;
 mod panels;
 
-pub use detail::{Detail, DetailError, MakeRun, detail};
+pub use detail::{Detail, DetailError, MakeRun, Watched, detail};
 pub use fragment::fragment;
+pub use live::{Live, live_result, script, style};
 
 use html::{json, table};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -71,7 +73,7 @@ pub fn page(entries: &[Entry]) -> String {
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
                 title { (title) " - Overspin" }
                 // Style sheets and scripts are files of this crate, and end no element.
-                style { "\n" (PreEscaped(COLOURS)) (PreEscaped(CHARTS)) (PreEscaped(STYLE)) }
+                style { "\n" (PreEscaped(style())) }
             }
             "\n"
             body {
@@ -92,11 +94,11 @@ pub fn page(entries: &[Entry]) -> String {
                         }
                     }
                 }
-                main { @for (i, entry) in entries.iter().enumerate() { "\n" (section(i, entry)) } }
+                main { @for (i, entry) in entries.iter().enumerate() { "\n" (section(i, entry, None)) } }
                 "\n"
                 footer class="faint" { p { "This page is of " (written()) "." } }
                 "\n"
-                script type="module" { "\n" (PreEscaped(SCRIPT.join("\n"))) }
+                script type="module" { "\n" (PreEscaped(script())) }
             }
         }
         "\n"
@@ -132,7 +134,8 @@ fn panel(id: &str, heading: &str, about: Markup, content: Option<Markup>) -> Mar
     }
 }
 
-fn section(number: usize, Entry { record, detail }: &Entry) -> Markup {
+/// The panels of a result. On a live page, what is `live` stands in and below its answer.
+fn section(number: usize, Entry { record, detail }: &Entry, live: Option<&Live<'_>>) -> Markup {
     let id = |name: &str| format!("{name}-{number}");
     let none = || html! {};
     let shown = shown(record);
@@ -149,7 +152,8 @@ fn section(number: usize, Entry { record, detail }: &Entry) -> Markup {
                 }
             }
             "\n"
-            (panel(&id("answer"), "The answer", none(), answer::answer(record, run)))
+            (panel(&id("answer"), "The answer", none(), answer::answer(record, run, live.map(|l| l.beside))))
+            @if let Some(live) = live { (live.below) }
             @for warning in &record.warnings { p class="warning" { "Doubtful: " (warning) "." } "\n" }
             @for experiment in &record.experiments { (of_experiment(number, record, experiment)) }
             (panel(&id("validation"), "Simulated beside measured", none(), panels::validation(record)))

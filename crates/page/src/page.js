@@ -49,11 +49,6 @@ async function download(button) {
   URL.revokeObjectURL(link.href);
 }
 
-for (const table of document.querySelectorAll('table.sortable')) makeSortable(table);
-for (const button of document.querySelectorAll('button[data-raw]')) {
-  button.addEventListener('click', () => download(button));
-}
-
 // What is wider than the page scrolls, and then the keyboard must reach it.
 const scrolls = new ResizeObserver((all) => {
   for (const { target } of all) {
@@ -66,37 +61,51 @@ const scrolls = new ResizeObserver((all) => {
     }
   }
 });
-for (const region of document.querySelectorAll('.wide, pre')) scrolls.observe(region);
+
+// The timelines of the page; keys go to the last one that was used.
+let timelines = [];
+let current;
+
+/// Starts what is inside of an element: tables, raw data, wide regions, timelines.
+async function enliven(root) {
+  for (const table of root.querySelectorAll('table.sortable')) makeSortable(table);
+  for (const button of root.querySelectorAll('button[data-raw]')) {
+    button.addEventListener('click', () => download(button));
+  }
+  for (const region of root.querySelectorAll('.wide, pre')) scrolls.observe(region);
+  const started = await startTimelines(root);
+  // A live page has taken others away.
+  timelines = [...timelines.filter((timeline) => timeline.element.isConnected), ...started];
+  window.overspin = { timelines, inflate };
+  for (const timeline of started) {
+    timeline.element.addEventListener('pointerdown', () => { current = timeline; });
+    timeline.element.addEventListener('focusin', () => { current = timeline; });
+  }
+  if (!timelines.includes(current)) current = timelines[0];
+}
 
 // The theme of the system, until somebody chooses one.
 const prefersDark = window.matchMedia('(prefers-color-scheme: dark)');
 let chosen = null;
-function applyTheme(timelines) {
+function applyTheme() {
   document.documentElement.classList.toggle('dark', chosen ?? prefersDark.matches);
   for (const timeline of timelines) timeline.theme();
 }
-applyTheme([]);
+applyTheme();
 
-const timelines = await startTimelines();
-prefersDark.addEventListener('change', () => applyTheme(timelines));
+await enliven(document);
+prefersDark.addEventListener('change', applyTheme);
 document.getElementById('theme').addEventListener('click', () => {
   chosen = !document.documentElement.classList.contains('dark');
-  applyTheme(timelines);
+  applyTheme();
 });
 
-// Keys work wherever the focus is, unless text is being written; they go to the last timeline that was used.
-let current = timelines[0];
-for (const timeline of timelines) {
-  timeline.element.addEventListener('pointerdown', () => { current = timeline; });
-  timeline.element.addEventListener('focusin', () => { current = timeline; });
-}
+// Keys work wherever the focus is, unless it is where keys have another meaning.
 document.addEventListener('keydown', (event) => {
-  const text = event.target.closest?.('input, textarea, canvas');
-  if (text || !current || !['n', 'N', '/'].includes(event.key)) return;
+  const other = event.target.closest?.('input, textarea, select, canvas');
+  if (other || !current || !['n', 'N', '/'].includes(event.key)) return;
   current.element.scrollIntoView({ block: 'nearest' });
   current.key(event);
 });
 
-// For the console, and for tests.
-window.overspin = { timelines, inflate };
 document.documentElement.dataset.ready = 'yes';

@@ -618,9 +618,9 @@ function nearestMark(marks, time) {
 }
 
 /// Unpacks and shows every timeline of the page.
-async function startTimelines() {
+async function startTimelines(root) {
   const timelines = [];
-  for (const element of document.querySelectorAll('.timeline')) {
+  for (const element of root.querySelectorAll('.timeline')) {
     const status = element.querySelector('.loading');
     try {
       if (!('DecompressionStream' in window)) {

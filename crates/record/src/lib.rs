@@ -21,6 +21,7 @@ mod read;
 pub mod results;
 mod run;
 mod sample;
+mod shell;
 pub mod validation;
 mod world;
 mod write;
@@ -34,6 +35,7 @@ pub use parts::{LocksPlan, NoiseConditions, OverSeeds, RealConditions, RunSecond
 pub use read::{json_error, read};
 pub use run::{Point, Run, vcpu_time, wait_causes};
 pub use sample::Sample;
+pub use shell::shell_words;
 pub use world::InWorld;
 pub use write::{csv, pretty, rows};
 

@@ -166,6 +166,10 @@ impl Kind for PvTicket {
         samples::vocabulary(self)
     }
 
+    fn measures_threads(&self) -> bool {
+        true
+    }
+
     fn picture(&self) -> (&str, &str) {
         ("improvement_percent", "improvement over the base kernel, without a hypervisor [%]")
     }

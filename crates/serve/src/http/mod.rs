@@ -1,0 +1,9 @@
+//! As much of HTTP as the page needs: one request without a body on each connection, and one reply. `httparse` reads the head.
+
+mod gate;
+mod head;
+mod reply;
+
+pub(crate) use gate::Gate;
+pub(crate) use head::{Request, read};
+pub(crate) use reply::{Reply, Status, write};

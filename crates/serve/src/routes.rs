@@ -1,0 +1,227 @@
+//! What a request gets: who asks is checked first, then what is asked for.
+
+use crate::file;
+use crate::http::{Reply, Request, Status};
+use crate::page;
+use crate::problem::Problem;
+use crate::run::{LIVE_SLICES, Made, run};
+use crate::sources::Sources;
+use crate::state::{Side, State};
+use crate::token::Token;
+use crate::work::{Desk, Unwanted};
+use overspin_page::MOST_SLICES;
+
+const HTML: &str = "text/html; charset=utf-8";
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    pub(crate) port: u16,
+    pub(crate) token: Token,
+    pub(crate) sources: Sources,
+    pub(crate) desk: Desk,
+}
+
+impl Routes {
+    /// The reply to a request. `has_gone` says whether its client still waits.
+    pub(crate) fn reply(&self, request: &Request, has_gone: &(dyn Fn() -> bool + Sync)) -> Reply {
+        match self.path(request) {
+            Ok(path) => self.of_path(path, &request.query, has_gone),
+            Err(status) => Reply::bare(status),
+        }
+    }
+
+    /// What is asked for, by somebody who may.
+    fn path<'r>(&self, request: &'r Request) -> Result<&'r str, Status> {
+        if request.method != "GET" {
+            return Err(Status::Method);
+        }
+        // Another name for this machine's own address would be one that another page's owner chose.
+        let ours = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", self.port));
+        let is_ours = |host: &str| ours.iter().any(|own| own == host);
+        if !request.host.as_deref().is_some_and(is_ours) {
+            return Err(Status::Forbidden);
+        }
+        let of_origin = |origin: &str| origin.strip_prefix("http://").is_some_and(is_ours);
+        if !request.origin.as_deref().is_none_or(of_origin) {
+            return Err(Status::Forbidden);
+        }
+        let (token, path) = request.path[1..].split_once('/').ok_or(Status::Forbidden)?;
+        if self.token.is(token) { Ok(path) } else { Err(Status::Forbidden) }
+    }
+
+    fn of_path(&self, path: &str, query: &str, has_gone: &(dyn Fn() -> bool + Sync)) -> Reply {
+        match path {
+            "" => self.page(query),
+            "page.css" => Reply::of("text/css; charset=utf-8", page::style()),
+            "page.js" => Reply::of("text/javascript; charset=utf-8", page::script()),
+            "progress" => Reply::of(PLAIN, self.desk.progress()),
+            "run" => {
+                let shown = |state: &State, side, made| {
+                    Reply::of(HTML, page::result(state, side, &made, self.desk.max_wall()))
+                };
+                self.made(query, LIVE_SLICES, has_gone, shown)
+            }
+            "report.html" => self.made(query, MOST_SLICES, has_gone, |state, _, made| {
+                let file = Some(format!("{}.html", file::name(state)));
+                Reply { file, ..Reply::of(HTML, overspin_page::page(&[made.entry])) }
+            }),
+            "scenario.toml" => self.file(query),
+            _ => Reply::bare(Status::NotFound),
+        }
+    }
+
+    fn page(&self, query: &str) -> Reply {
+        let page = State::read(query, &self.sources)
+            .and_then(|(state, _)| page::page(&state, &self.sources));
+        match page {
+            Ok(page) => Reply::of(HTML, page),
+            Err(problem) => Reply {
+                status: Status::Refused,
+                ..Reply::of(HTML, page::page_of_problem(&problem))
+            },
+        }
+    }
+
+    /// The reply that `shown` makes of the result of a query.
+    fn made(
+        &self,
+        query: &str,
+        slices: usize,
+        has_gone: &(dyn Fn() -> bool + Sync),
+        shown: impl FnOnce(&State, Side, Made) -> Reply,
+    ) -> Reply {
+        let (state, side) = match State::read(query, &self.sources) {
+            Ok(read) => read,
+            Err(problem) => return refused(&problem),
+        };
+        let work = |until, progress: &_| run(&state, side, slices, until, progress);
+        match self.desk.take(has_gone, work) {
+            Ok(Ok(made)) => shown(&state, side, made),
+            Ok(Err(problem)) => refused(&problem),
+            Err(Unwanted) => Reply::bare(Status::Gone),
+        }
+    }
+
+    fn file(&self, query: &str) -> Reply {
+        let text = State::read(query, &self.sources)
+            .and_then(|(state, side)| Ok((file::name(&state), file::text(&state, side)?)));
+        match text {
+            Ok((name, text)) => {
+                Reply { file: Some(format!("{name}.toml")), ..Reply::of("application/toml", text) }
+            }
+            Err(problem) => refused(&problem),
+        }
+    }
+}
+
+fn refused(problem: &Problem) -> Reply {
+    Reply { status: Status::Refused, ..Reply::of(HTML, page::problem_shown(problem).0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    static STOP: AtomicBool = AtomicBool::new(false);
+
+    fn routes() -> Routes {
+        Routes {
+            port: 8080,
+            token: Token::new().unwrap(),
+            sources: Sources::new(&[]).unwrap(),
+            desk: Desk::new(Duration::from_secs(10), &STOP),
+        }
+    }
+
+    /// A request of the page itself, for a path below the token.
+    fn asks(routes: &Routes, path: &str, query: &str) -> Request {
+        Request {
+            method: "GET".into(),
+            path: format!("/{}/{path}", routes.token.as_str()),
+            query: query.into(),
+            host: Some("127.0.0.1:8080".into()),
+            origin: None,
+        }
+    }
+
+    #[test]
+    fn only_the_page_itself_is_answered() {
+        let routes = routes();
+        let status = |request: &Request| routes.reply(request, &|| false).status;
+        let good = asks(&routes, "progress", "");
+        assert_eq!(status(&good), Status::Fine);
+        let origin = |text: &str| Request { origin: Some(text.into()), ..good.clone() };
+        assert_eq!(status(&origin("http://localhost:8080")), Status::Fine);
+        for origin_ in
+            ["http://localhost:8081", "https://localhost:8080", "null", "http://evil.example", ""]
+        {
+            assert_eq!(status(&origin(origin_)), Status::Forbidden, "{origin_}");
+        }
+        for host in
+            [None, Some("evil.example:8080"), Some("127.0.0.1"), Some("127.0.0.1:80"), Some("")]
+        {
+            let request = Request { host: host.map(str::to_owned), ..good.clone() };
+            assert_eq!(status(&request), Status::Forbidden, "{host:?}");
+        }
+        for path in ["/", "//progress", "/progress", "/0/progress", "*", "http://127.0.0.1:8080/x"]
+        {
+            let request = Request { path: path.into(), ..good.clone() };
+            assert_eq!(status(&request), Status::Forbidden, "{path}");
+        }
+        for method in ["POST", "HEAD", "DELETE"] {
+            let request = Request { method: method.into(), ..good.clone() };
+            assert_eq!(status(&request), Status::Method);
+        }
+        for path in ["../Cargo.toml", "page.css/", "%2e%2e/etc/passwd", "run/x", "etc/passwd"] {
+            assert_eq!(status(&asks(&routes, path, "")), Status::NotFound, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_result_has_the_panels_of_the_report_page() {
+        let routes = routes();
+        let query = "scenario=examples/ticket-overcommit.toml&set=limit=100ms&side=0";
+        let reply = routes.reply(&asks(&routes, "run", query), &|| false);
+        assert_eq!(reply.status, Status::Fine, "{}", reply.body);
+        for part in [
+            "id=\"answer-0\"",
+            "id=\"timeline-0\"",
+            "id=\"waits-0\"",
+            "id=\"work-0\"",
+            "overspin run examples/",
+        ] {
+            assert!(reply.body.contains(part), "{part}");
+        }
+        let answer = reply.body.find("id=\"answer-0\"").unwrap();
+        assert!(answer < reply.body.find("class=\"share\"").unwrap());
+        let saved = routes.reply(&asks(&routes, "report.html", query), &|| false);
+        assert_eq!(saved.file.as_deref(), Some("ticket-overcommit.html"));
+        assert!(
+            saved.body.starts_with("<!DOCTYPE html>") && saved.body.contains("id=\"answer-0\"")
+        );
+    }
+
+    #[test]
+    fn what_is_refused_says_why_and_what_helps() {
+        let routes = routes();
+        for (path, query) in [
+            ("run", "scenario=/etc/passwd"),
+            ("", "set=host.machine=/etc/passwd"),
+            ("scenario.toml", "x=<b>"),
+        ] {
+            let reply = routes.reply(&asks(&routes, path, query), &|| false);
+            assert_eq!(reply.status, Status::Refused, "{query}");
+            assert!(
+                reply.body.contains("Remedy: ") && !reply.body.contains("<b>"),
+                "{}",
+                reply.body
+            );
+        }
+        let gone = routes.reply(&asks(&routes, "run", ""), &|| true);
+        assert_eq!(gone.status, Status::Gone);
+    }
+}

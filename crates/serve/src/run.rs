@@ -1,0 +1,186 @@
+//! Runs a state in the simulator, and makes the record that the page shows.
+
+use crate::problem::Problem;
+use crate::state::{Side, State};
+use crate::work::Progress;
+use overspin_experiment as experiment;
+use overspin_host::Observer;
+use overspin_page::{Entry, Watched, detail};
+use overspin_runs::catalog::catalog;
+use overspin_runs::record::{Again, Record, load_text};
+use overspin_runs::run::{self, Beside};
+use overspin_runs::runner::{Runner, Until};
+use overspin_runs::scenario_file::{AxisArgument, Loaded};
+use overspin_runs::{seeds, sweep};
+use overspin_scenario::{Ending, MS, Scenario, Stopped};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Most slices and marks of a live timeline: a second of a busy run, and in a browser before one has noticed.
+pub(crate) const LIVE_SLICES: usize = 50_000;
+/// Real time within which an answer shall be there, with as many runs beside as fit.
+const SOON: Duration = Duration::from_millis(220);
+
+/// A result, with the runs beside it.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) entry: Entry,
+    pub(crate) beside: Beside,
+    /// Whether the limit of runs came before its end.
+    pub(crate) is_cut: bool,
+}
+
+/// Makes the runs of one side of a state. Timelines have at most `slices` slices and marks.
+pub(crate) fn run(
+    state: &State,
+    side: Side,
+    slices: usize,
+    until: Until,
+    progress: &Progress,
+) -> Result<Made, Problem> {
+    let begun = Instant::now();
+    let text = state.source.text()?;
+    let runner = Runner { world: catalog().simulator(), until };
+    let counts = |done: usize, all: usize| progress.is(done as u64, all as u64);
+    if state.source.is_experiment {
+        let experiment = experiment::parse(&state.source.name, &text)?;
+        let settings = experiment::Settings { seeds: state.seeds, until, ..Default::default() };
+        let result = experiment::reproduce(&experiment, settings, &counts)?;
+        let record = experiment::record(&[result]);
+        return Ok(made(Entry { record, detail: None }));
+    }
+    let sets = state.sets(side);
+    let axes = Vec::from_iter(state.vary.clone().map(AxisArgument::List));
+    let again = load_text(Path::new(&state.source.name), &text, &sets, &axes)?;
+    if let Some(world) = &again.world {
+        return Err(Problem::new(
+            format!("this record was measured in the world `{world}`, and the page simulates"),
+            "overspin report shows what it holds",
+        ));
+    }
+    let Again { loaded, set, seed, seeds: runs, .. } = again;
+    let record = match loaded {
+        Loaded::One(scenario) if state.seeds.is_none_or(|n| n < 2) => {
+            return one(&scenario, &sets, slices, runner, progress, begun);
+        }
+        Loaded::One(scenario) => {
+            let list = seeds::seeds_from(scenario.seed, state.seeds.unwrap_or(1));
+            many(&scenario, &list, &set, runner, &counts)?
+        }
+        Loaded::Seeds(scenario, list) => many(&scenario, &list, &set, runner, &counts)?,
+        Loaded::Sweep(all) => {
+            let seeds = state.seeds.filter(|n| *n > 1).or(runs);
+            let settings = sweep::Settings { seed, seeds, runner, ..Default::default() };
+            let outcome = sweep::run(&all, settings, &counts)?;
+            sweep::record(&all, &outcome, &set, seed)
+        }
+    };
+    let is_whole = !is_cut(&record);
+    // The worst run once more, with everything about it.
+    let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
+        runner.run(scenario, seed, observer, &|_| {})
+    };
+    let detail = if is_whole { detail(&record, slices, &make)? } else { None };
+    let detail = detail.filter(|detail| detail.outcome.ending.is_sound());
+    Ok(made(Entry { record, detail }))
+}
+
+fn one(
+    scenario: &Scenario,
+    sets: &[String],
+    slices: usize,
+    runner: Runner,
+    progress: &Progress,
+    begun: Instant,
+) -> Result<Made, Problem> {
+    let all = (scenario.limit / MS).max(1);
+    let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
+        runner.run(scenario, seed, observer, &|now| progress.is(now / MS, all))
+    };
+    let watched = Watched::run(scenario, scenario.seed, slices, &make)?;
+    let outcome = &watched.outcome;
+    let beside = match outcome.ending.is_sound() {
+        true => {
+            let deadline = Some(begun + SOON);
+            let runner = Runner { until: Until { deadline, ..runner.until }, ..runner };
+            Beside::of(runner, scenario, outcome.seed, run::subject(outcome), begun.elapsed())
+        }
+        false => Beside::default(),
+    };
+    let record = run::record(scenario, sets, None, outcome);
+    let detail = Some(watched.of_record(scenario));
+    Ok(Made { beside, ..made(Entry { record, detail }) })
+}
+
+fn many(
+    scenario: &Scenario,
+    list: &[u64],
+    set: &[String],
+    runner: Runner,
+    counts: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Record, Problem> {
+    let settings = seeds::Settings { shard: None, threads: 0, runner, results: None };
+    let over = seeds::run(scenario, list, settings, counts)?;
+    Ok(seeds::record(&over, set))
+}
+
+fn made(entry: Entry) -> Made {
+    let is_cut = is_cut(&entry.record);
+    Made { entry, beside: Beside::default(), is_cut }
+}
+
+fn is_cut(record: &Record) -> bool {
+    let by_limit = |ending: &Ending| matches!(ending, Ending::Stopped { by: Stopped::MaxWall });
+    record.runs.iter().any(|run| run.ending.as_ref().is_some_and(by_limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::Sources;
+    use overspin_runs::record::Kind;
+
+    fn made(query: &str, until: Until) -> Made {
+        let (state, side) = State::read(query, &Sources::new(&[]).unwrap()).unwrap();
+        run(&state, side, LIVE_SLICES, until, &Progress::default()).unwrap()
+    }
+
+    const TICKET: &str = "scenario=examples/ticket-overcommit.toml&set=limit=100ms";
+
+    #[test]
+    fn each_kind_of_question_has_its_record() {
+        for (rest, kind, runs) in [
+            ("", Kind::Run, 1),
+            ("&seeds=2", Kind::Seeds, 2),
+            ("&vary=host.cores=1,2,3,4,5,6,7,8", Kind::Sweep, 8),
+            ("&vary=host.cores=1,2,3,4,5,6,7,8&seeds=2", Kind::Sweep, 16),
+        ] {
+            let made = made(&format!("{TICKET}{rest}"), Until::default());
+            let record = &made.entry.record;
+            assert_eq!((record.kind, record.runs.len()), (kind, runs), "{rest}");
+            assert!(made.entry.detail.is_some() && !made.is_cut, "{rest}");
+        }
+    }
+
+    #[test]
+    fn the_run_is_that_of_the_command() {
+        let made = made(&format!("{TICKET}&set=domain.guest.lock=mcs"), Until::default());
+        let example = overspin_testing::root().join("examples/ticket-overcommit.toml");
+        let sets = ["limit=100ms".to_owned(), "domain.guest.lock=mcs".into()];
+        let again = overspin_runs::record::load(&example, &sets, &[]).unwrap();
+        let Loaded::One(scenario) = again.loaded else { panic!("one run") };
+        let outcome = Runner::default().run(&scenario, scenario.seed, &mut (), &|_| {}).unwrap();
+        assert_eq!(
+            made.entry.record.to_json(),
+            run::record(&scenario, &sets, None, &outcome).to_json()
+        );
+    }
+
+    #[test]
+    fn a_run_beyond_the_limit_is_cut() {
+        let deadline = Some(Instant::now());
+        let until = Until { deadline, interrupted: None };
+        assert!(made(TICKET, until).is_cut);
+        assert!(made(&format!("{TICKET}&seeds=2"), until).is_cut);
+    }
+}

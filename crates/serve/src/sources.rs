@@ -1,0 +1,159 @@
+//! What can be chosen: examples and experiments that come with the program, and the files of the command line. A request names
+//! one of these; no request names a path.
+
+use crate::problem::Problem;
+use overspin_experiment as experiment;
+use overspin_runs::record::read_text;
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+/// The examples, compiled in as experiments are, so that the program needs no other files.
+macro_rules! examples {
+    ($($name:literal)*) => {
+        [$((
+            concat!("examples/", $name, ".toml"),
+            include_str!(concat!("../../../examples/", $name, ".toml")),
+        )),*]
+    };
+}
+
+/// Names and texts. The first is that of the tutorial.
+const EXAMPLES: [(&str, &str); 21] = examples! {
+    "ticket-overcommit" "aligned-locks" "boost-latency" "give-space-back" "host-ratio" "io-beside-hog" "lock-map"
+    "lock-map-machines" "overcommit-curves" "pause-loop-exiting" "pause-loop-exits-by-year" "pools-and-events"
+    "preemption-notification" "pv-and-hvm" "real-overcommit" "spin-then-block" "threads-over-vcpus" "three-worlds"
+    "tick-thief" "ticket-compile" "tlb-shootdown"
+};
+
+/// Something to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// Its name, which is that of the command line.
+    pub(crate) name: String,
+    pub(crate) is_experiment: bool,
+    text: Text,
+}
+
+#[derive(Clone, Debug)]
+enum Text {
+    BuiltIn(&'static str),
+    /// Read again for each run, so that the page follows an editor.
+    File(PathBuf),
+}
+
+impl Source {
+    pub(crate) fn text(&self) -> Result<Cow<'static, str>, Problem> {
+        match &self.text {
+            Text::BuiltIn(text) => Ok(Cow::Borrowed(text)),
+            Text::File(path) => Ok(Cow::Owned(read_text(path)?)),
+        }
+    }
+}
+
+/// All that can be chosen.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    /// The groups, with their headings.
+    pub(crate) groups: Vec<(&'static str, Vec<Source>)>,
+}
+
+impl Sources {
+    /// The built-in ones and these files, which come first.
+    pub(crate) fn new(files: &[PathBuf]) -> Result<Self, Problem> {
+        let file = |path: &PathBuf| {
+            let text = read_text(path)?;
+            let name = path.display().to_string();
+            Ok(Source { name, is_experiment: is_experiment(&text), text: Text::File(path.clone()) })
+        };
+        let files: Vec<Source> = files.iter().map(file).collect::<Result<_, Problem>>()?;
+        let other = |name: &str| files.iter().all(|file| file.name != name);
+        let built_in = |name: &str, text, is_experiment| Source {
+            name: name.to_owned(),
+            is_experiment,
+            text: Text::BuiltIn(text),
+        };
+        let examples = EXAMPLES.iter().filter(|(name, _)| other(name));
+        // Those that measure this machine would be no runs of the simulator.
+        let simulated = |name: &&str| {
+            experiment::built_in(name).is_some_and(|e| e.is_ok_and(|e| !e.kind.measures_threads()))
+        };
+        let experiments = experiment::names().into_iter().filter(simulated);
+        let experiments = experiments.filter_map(|name| Some((name, experiment::text(name)?)));
+        Ok(Self {
+            groups: vec![
+                ("Examples", examples.map(|(name, text)| built_in(name, text, false)).collect()),
+                (
+                    "Experiments",
+                    experiments.map(|(name, text)| built_in(name, text, true)).collect(),
+                ),
+                ("Files", files.clone()),
+            ],
+        })
+    }
+
+    /// The source that a page shows first: a file of the command line, or that of the tutorial.
+    pub(crate) fn first(&self) -> &Source {
+        let files = self.groups.iter().rev().find(|(_, sources)| !sources.is_empty());
+        let own = files.filter(|(heading, _)| *heading == "Files");
+        &own.unwrap_or(&self.groups[0]).1[0]
+    }
+
+    /// The source of this name.
+    pub(crate) fn find(&self, name: &str) -> Result<&Source, Problem> {
+        let mut all = self.groups.iter().flat_map(|(_, sources)| sources);
+        all.find(|source| source.name == name).ok_or_else(|| {
+            Problem::new(
+                format!("the page does not offer `{name}`"),
+                "choose from its list, or start `overspin serve` with the file's name",
+            )
+        })
+    }
+}
+
+/// Whether a text is the file of an experiment, which scenarios are not.
+fn is_experiment(text: &str) -> bool {
+    text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("kind"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use overspin_testing::root;
+
+    #[test]
+    fn every_example_is_offered() {
+        let files = std::fs::read_dir(root().join("examples")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut there: Vec<String> = names
+            .filter(|name| name.ends_with(".toml"))
+            .map(|name| format!("examples/{name}"))
+            .collect();
+        there.sort();
+        let mut offered: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+        offered.sort_unstable();
+        assert_eq!(offered, there);
+    }
+
+    #[test]
+    fn no_path_is_a_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("own.toml");
+        std::fs::write(&own, overspin_testing::SCENARIO).unwrap();
+        let sources = Sources::new(std::slice::from_ref(&own)).unwrap();
+        let own = own.display().to_string();
+        assert_eq!(sources.first().name, own);
+        assert!(sources.find(&own).is_ok());
+        for name in
+            ["/etc/passwd", "examples/../Cargo.toml", "", "-", &format!("{own}/../own.toml")]
+        {
+            assert!(sources.find(name).unwrap_err().cause.contains("does not offer"), "{name}");
+        }
+        let names: Vec<&str> =
+            sources.groups[1].1.iter().map(|source| source.name.as_str()).collect();
+        // It measures locks on threads.
+        assert!(
+            !names.contains(&"2012-pv-ticketlocks") && names.contains(&"2008-spinlocks"),
+            "{names:?}"
+        );
+    }
+}
