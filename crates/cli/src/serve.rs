@@ -29,7 +29,7 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global) -> Result<Verdict, Failur
         port: args.port,
         files: args.files.clone(),
         max_wall: args.max_wall,
-        stop: signals::first_interrupt(),
+        stop: signals::end(),
     };
     let server = Server::open(&settings).map_err(|error| match error {
         ServeError::File { cause, remedy } => Failure::usage(cause, remedy),

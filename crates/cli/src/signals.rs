@@ -14,6 +14,8 @@ use std::sync::{Mutex, PoisonError};
 static LISTENED_TO: AtomicBool = AtomicBool::new(false);
 /// Whether the first signal has come.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// Whether it is not worth a word: nothing is under way that could be lost.
+static UNSAID: AtomicBool = AtomicBool::new(false);
 /// Which one it was.
 static FIRST: AtomicI32 = AtomicI32::new(SIGINT);
 /// What to do before a signal ends the process.
@@ -34,7 +36,9 @@ pub(crate) fn watch() -> Result<(), Failure> {
                 if !INTERRUPTED.load(Ordering::Relaxed) {
                     FIRST.store(signal, Ordering::Relaxed);
                     INTERRUPTED.store(true, Ordering::Relaxed);
-                    say(signal);
+                    if !UNSAID.load(Ordering::Relaxed) {
+                        say(signal);
+                    }
                     continue;
                 }
                 // A terminal that goes away sends SIGHUP, and its shell sends another one.
@@ -79,6 +83,12 @@ fn ignores_hangups() -> bool {
 pub(crate) fn first_interrupt() -> &'static AtomicBool {
     LISTENED_TO.store(true, Ordering::Relaxed);
     &INTERRUPTED
+}
+
+/// The same, for a command that a signal is meant to end: it says nothing.
+pub(crate) fn end() -> &'static AtomicBool {
+    UNSAID.store(true, Ordering::Relaxed);
+    first_interrupt()
 }
 
 /// From now on, the first signal does not end the process, but makes this true.

@@ -142,16 +142,21 @@ fn section(number: usize, Entry { record, detail }: &Entry, live: Option<&Live<'
     let run = detail.as_ref().map(|d| (&d.scenario, &d.outcome)).or(shown);
     html! {
         article id=(id("result")) {
-            h2 { (record.name) } "\n"
-            p {
-                (record.description) " "
-                span class="faint" {
-                    "This is a record of " (record.kind.words()) ", by "
-                    (made_by(&record.version, record.model_version))
-                    @if let Some(date) = date(record) { ", of " (date) } "."
+            @if live.is_some() {
+                // The name is the title of the page, and the reader has just made the record.
+                h2 { (if record.description.is_empty() { &record.name } else { &record.description }) } "\n"
+            } @else {
+                h2 { (record.name) } "\n"
+                p {
+                    (record.description) " "
+                    span class="faint" {
+                        "This is a record of " (record.kind.words()) ", by "
+                        (made_by(&record.version, record.model_version))
+                        @if let Some(date) = date(record) { ", of " (date) } "."
+                    }
                 }
+                "\n"
             }
-            "\n"
             (panel(&id("answer"), "The answer", none(), answer::answer(record, run, live.map(|l| l.beside))))
             @if let Some(live) = live { (live.below) }
             @for warning in &record.warnings { p class="warning" { "Doubtful: " (warning) "." } "\n" }

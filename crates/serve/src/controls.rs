@@ -159,7 +159,7 @@ impl Controls {
                     controls.push(times(key(&format!("workload.{name}")), label, &TIMES, own));
                 }
             }
-            whole.groups.push(Group { heading: format!("Guest {}", domain.name), controls });
+            whole.groups.push(Group { heading: format!("Domain {}", domain.name), controls });
         }
         let limit = tree.get("limit").and_then(Value::as_str).unwrap_or("60s");
         let mut runs = vec![
@@ -175,7 +175,7 @@ impl Controls {
         if varied.is_empty() {
             let axes = whole.groups.iter().flat_map(|group| group.controls.iter().filter_map(axis));
             let axes = std::iter::once(String::new()).chain(axes).collect();
-            runs.push(list(Sets::Vary, "curves along", axes, ""));
+            runs.push(list(Sets::Vary, "curves of", axes, ""));
         }
         whole.groups.push(Group { heading: "Runs".into(), controls: runs });
         whole

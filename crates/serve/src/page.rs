@@ -31,7 +31,7 @@ pub(crate) fn page(state: &State, sources: &Sources) -> Result<String, Problem> 
         div #sides class=(if sides.len() > 1 { "two" } else { "one-side" }) {
             @for side in sides {
                 section.side data-side=(side.number()) aria-label=(side_name(*side, sides.len())) {
-                    (panel_of_controls(state, &controls, *side))
+                    (panel_of_controls(state, &controls, *side, side_name(*side, sides.len())))
                     progress hidden max="1" aria-label="how far the run is" {}
                     div.result aria-live="off" { p.faint { "Not yet run." } }
                 }
@@ -133,10 +133,10 @@ fn lesson(number: usize) -> Markup {
 }
 
 /// The controls of a side. Those of the runs belong to both sides, and stand on the first.
-fn panel_of_controls(state: &State, controls: &Controls, side: Side) -> Markup {
+fn panel_of_controls(state: &State, controls: &Controls, side: Side, name: &str) -> Markup {
     let is_shared = |control: &Control| !matches!(control.sets, Sets::Key(_));
     html! {
-        form.controls aria-label="controls" data-vcpus=(controls.other_vcpus) data-threads=(controls.threads_per_core) {
+        form.controls aria-label={ "controls of " (name) } data-vcpus=(controls.other_vcpus) data-threads=(controls.threads_per_core) {
             @for group in &controls.groups {
                 fieldset {
                     legend { (group.heading) }

@@ -45,6 +45,8 @@ mod report;
 mod schedbench;
 // `overspin run --seeds`.
 mod seeds;
+// `overspin serve`: its address, its mistakes, its end.
+mod serve;
 // Runs without an end that a limit or a signal stops.
 mod stopping;
 // `overspin sweep` with directories of results: killed, resumed, in parts, on full disks.

@@ -28,7 +28,7 @@ pub struct Chromium {
 }
 
 impl Chromium {
-    /// Starts a browser without a network; `None` if there is none on this machine.
+    /// Starts a browser with no network but this machine's own address; `None` if there is none on this machine.
     pub fn start() -> Option<Self> {
         let works = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
         let name = NAMES.iter().find(works)?;
@@ -51,7 +51,7 @@ impl Chromium {
                 "--disable-component-update",
                 "--disable-sync",
                 "--no-first-run",
-                "--host-resolver-rules=MAP * ~NOTFOUND",
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
                 "--force-device-scale-factor=1",
                 "--force-color-profile=srgb",
                 "--hide-scrollbars",
@@ -113,7 +113,12 @@ impl Chromium {
 
     /// Opens a page of ours, and waits until its script has run.
     pub fn open(&self, page: &Path) {
-        self.call("Page.navigate", json!({ "url": format!("file://{}", page.display()) }));
+        self.go(&format!("file://{}", page.display()));
+    }
+
+    /// The same for any address.
+    pub fn go(&self, address: &str) {
+        self.call("Page.navigate", json!({ "url": address }));
         self.until("document.documentElement?.dataset.ready === 'yes'");
     }
 

@@ -5,6 +5,7 @@
 
 mod access;
 mod chromium;
+mod live;
 
 use crate::{json, overspin};
 use chromium::Chromium;
