@@ -20,15 +20,26 @@ target/release/overspin sweep examples/overcommit-curves.toml --seeds 5 --quiet 
 echo preemption
 target/release/examples/preemption_picture > docs/pictures/preemption.svg
 
-# The fonts of this machine show in this one.
-echo timeline
+# The fonts of this machine show in these two.
+echo timeline, live
 if command -v chromium > /dev/null; then
+    # pictured FILE SIZE ADDRESS
+    pictured() {
+        chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size="$2" --virtual-time-budget=5000 \
+            --screenshot="$PWD/docs/pictures/$1" "$3" 2> /dev/null
+    }
     page=$(mktemp --suffix .html)
     target/release/overspin run examples/ticket-overcommit.toml --set limit=500ms --json - |
         target/release/overspin report - --output "$page" --quiet
-    chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,800 --virtual-time-budget=5000 \
-        --screenshot="$PWD/docs/pictures/timeline.png" "file://$page" 2> /dev/null
+    pictured timeline.png 1200,800 "file://$page"
+    # The live page: a ticket lock beside one that sleeps.
+    target/release/overspin serve --quiet > "$page" &
+    server=$!
+    until grep -q http "$page"; do sleep 0.1; done
+    pictured live.png 1400,1050 "$(cat "$page")?scenario=examples/ticket-overcommit.toml&set=limit=500ms&other=limit=500ms&other=domain.guest.lock=xen-pv&beside=yes"
+    kill "$server"
+    wait "$server"
     rm "$page"
 else
-    echo "no chromium: docs/pictures/timeline.png stays as it is"
+    echo "no chromium: docs/pictures/timeline.png and live.png stay as they are"
 fi

@@ -163,7 +163,7 @@ impl Controls {
         }
         let limit = tree.get("limit").and_then(Value::as_str).unwrap_or("60s");
         let mut runs = vec![
-            times(key("limit"), "simulated", &LIMITS, limit),
+            times(key("limit"), "length", &LIMITS, limit),
             numbers(key("seed"), "seed", &Vec::from_iter(1..=20), scenario.seed),
         ];
         for group in &mut whole.groups {

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Most slices and marks of a live timeline: a second of a busy run, and in a browser before one has noticed.
 pub(crate) const LIVE_SLICES: usize = 50_000;
 /// Real time within which an answer shall be there, with as many runs beside as fit.
-const SOON: Duration = Duration::from_millis(150);
+const SOON: Duration = Duration::from_millis(100);
 
 /// A result, with the runs beside it.
 #[derive(Debug)]
