@@ -18,13 +18,14 @@ mod panels;
 
 pub use detail::{Detail, DetailError, MakeRun, Watched, detail};
 pub use fragment::fragment;
-pub use live::{Live, live_result, script, style};
+pub use live::{live_answer, live_result, script, style};
 
 use html::{json, table};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use overspin_record::environment::{Environment, made_by};
 use overspin_report::{Grid, short};
 use overspin_runs::record::{Experiment, Kind, Record, csv};
+use overspin_runs::run::Beside;
 use overspin_runs::scenario_file;
 use overspin_scenario::{Outcome, Scenario};
 use overspin_stats::Summary;
@@ -134,15 +135,18 @@ fn panel(id: &str, heading: &str, about: Markup, content: Option<Markup>) -> Mar
     }
 }
 
-/// The panels of a result. On a live page, what is `live` stands in and below its answer.
-fn section(number: usize, Entry { record, detail }: &Entry, live: Option<&Live<'_>>) -> Markup {
+/// The panels of a result. A live page has something `below` the answer.
+fn section(number: usize, entry: &Entry, below: Option<&Markup>) -> Markup {
+    let Entry { record, detail } = entry;
     let id = |name: &str| format!("{name}-{number}");
     let none = || html! {};
     let shown = shown(record);
-    let run = detail.as_ref().map(|d| (&d.scenario, &d.outcome)).or(shown);
+    let run = of_run(entry);
+    // A saved page has nothing beside its record.
+    let beside = below.map(|_| Beside::default());
     html! {
         article id=(id("result")) {
-            @if live.is_some() {
+            @if below.is_some() {
                 // The name is the title of the page, and the reader has just made the record.
                 h2 { (if record.description.is_empty() { &record.name } else { &record.description }) } "\n"
             } @else {
@@ -157,8 +161,8 @@ fn section(number: usize, Entry { record, detail }: &Entry, live: Option<&Live<'
                 }
                 "\n"
             }
-            (panel(&id("answer"), "The answer", none(), answer::answer(record, run, live.map(|l| l.beside))))
-            @if let Some(live) = live { (live.below) }
+            (answer_of(number, entry, beside.as_ref()))
+            @if let Some(below) = below { (below) }
             @for warning in &record.warnings { p class="warning" { "Doubtful: " (warning) "." } "\n" }
             @for experiment in &record.experiments { (of_experiment(number, record, experiment)) }
             (panel(&id("validation"), "Simulated beside measured", none(), panels::validation(record)))
@@ -191,6 +195,18 @@ fn section(number: usize, Entry { record, detail }: &Entry, live: Option<&Live<'
         }
         "\n"
     }
+}
+
+/// The panel of the answer.
+fn answer_of(number: usize, entry: &Entry, beside: Option<&Beside>) -> Markup {
+    let answer = answer::answer(&entry.record, of_run(entry), beside);
+    panel(&format!("answer-{number}"), "The answer", html! {}, answer)
+}
+
+/// The run of a result that is shown in words.
+fn of_run(entry: &Entry) -> Option<(&Scenario, &Outcome)> {
+    let detail = entry.detail.as_ref();
+    detail.map(|d| (&d.scenario, &d.outcome)).or_else(|| shown(&entry.record))
 }
 
 /// The panels of an experiment; of several ones, each has a heading.

@@ -1,22 +1,20 @@
 //! The parts of the report page of which a live page consists: its panels, its style and its script.
 
-use super::{CHARTS, COLOURS, Entry, SCRIPT, STYLE, section};
+use super::{CHARTS, COLOURS, Entry, SCRIPT, STYLE, answer_of, section};
 use maud::Markup;
 use overspin_runs::run::Beside;
 
-/// What a live page shows of a result besides what a saved one does.
-#[derive(Debug)]
-pub struct Live<'a> {
-    /// Runs that were made for the answer of a single run.
-    pub beside: &'a Beside,
-    /// What stands below the answer.
-    pub below: Markup,
+/// The panels of a result, the answer first, and `below` it what a live page has besides. `number` makes the ids of one result
+/// differ from those of another on the same page.
+#[must_use]
+pub fn live_result(number: usize, entry: &Entry, below: &Markup) -> Markup {
+    section(number, entry, Some(below))
 }
 
-/// The panels of a result, the answer first. `number` makes the ids of one result differ from those of another on the same page.
+/// The panel of the answer again, with what the runs `beside` a single run tell.
 #[must_use]
-pub fn live_result(number: usize, entry: &Entry, live: &Live<'_>) -> Markup {
-    section(number, entry, Some(live))
+pub fn live_answer(number: usize, entry: &Entry, beside: &Beside) -> Markup {
+    answer_of(number, entry, Some(beside))
 }
 
 /// The style of the page.

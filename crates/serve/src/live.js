@@ -9,7 +9,9 @@ const sides = [...document.querySelectorAll('.side')].map((element) => ({
   form: element.querySelector('form'),
   bar: element.querySelector('progress'),
   result: element.querySelector('.result'),
+  // The newest request, and the one whose result is still to come.
   request: null,
+  awaited: null,
 }));
 
 /// The value of a control: what is chosen, or what the place of a slider stands for.
@@ -71,11 +73,11 @@ function showRatio(form) {
 /// Asks how far the run is, until it is over.
 async function follow(side, request) {
   await new Promise((done) => setTimeout(done, SILENT));
-  while (side.request === request) {
+  while (side.awaited === request) {
     side.bar.hidden = false;
     try {
       const part = await (await fetch('progress', { signal: request.signal })).text();
-      if (part !== '' && side.request === request) side.bar.value = Number(part);
+      if (part !== '' && side.awaited === request) side.bar.value = Number(part);
     } catch {
       // The run is over, or the server has gone: the request itself says so.
       return;
@@ -89,6 +91,7 @@ async function run(side) {
   side.request?.abort();
   const request = new AbortController();
   side.request = request;
+  side.awaited = request;
   side.result.setAttribute('aria-busy', 'true');
   follow(side, request);
   const parts = query();
@@ -105,12 +108,28 @@ async function run(side) {
     side.result.replaceChildren(lost);
   }
   if (side.request !== request) return;
-  side.request = null;
+  side.awaited = null;
   side.bar.hidden = true;
   side.bar.removeAttribute('value');
   if (text !== '') await show(side, text);
   side.result.setAttribute('aria-busy', 'false');
+  const answer = side.result.querySelector('[id^=answer]');
+  if (answer && side.result.querySelector('[data-more]')) await completeAnswer(answer, parts, request);
+  if (side.request !== request) return;
   side.result.dataset.shown = Number(side.result.dataset.shown ?? 0) + 1;
+}
+
+/// Asks for the answer again, with what other runs would tell: they take longer, and the reader has the first lines meanwhile.
+async function completeAnswer(answer, parts, request) {
+  try {
+    const text = await (await fetch(`answer?${parts}`, { signal: request.signal })).text();
+    const whole = new DOMParser().parseFromString(text, 'text/html').getElementById(answer.id);
+    if (!whole || request.signal.aborted) return;
+    answer.replaceWith(whole);
+    await enliven(whole);
+  } catch {
+    // A newer setting has come, or the server has gone: what is there stays.
+  }
 }
 
 /// Puts a result in place of the former one, without moving the page below the reader's eyes.

@@ -7,7 +7,8 @@ use crate::run::Made;
 use crate::sources::Sources;
 use crate::state::{Side, State};
 use maud::{DOCTYPE, Markup, html};
-use overspin_page::{Live, live_result};
+use overspin_page::{live_answer, live_result};
+use overspin_record::Kind;
 use std::time::Duration;
 
 /// The style sheet: that of the report page, and that of the controls.
@@ -222,15 +223,20 @@ pub(crate) fn result(state: &State, side: Side, made: &Made, max_wall: Duration)
                 code { "overspin serve --max-wall 5min" } "."
             }
         }
-        p.share {
+        // Of a single run, other runs tell more.
+        p.share data-more[made.entry.record.kind == Kind::Run && !made.is_cut] {
             code { (state.command(side)) } " "
             button.copy type="button" { "copy" } " "
             a href={ "scenario.toml?" (alone) } download { "as a file" } " "
             a href={ "report.html?" (alone) } download { "as a page" }
         }
     };
-    let live = Live { beside: &made.beside, below };
-    live_result(side.number(), &made.entry, &live).0
+    live_result(side.number(), &made.entry, &below).0
+}
+
+/// The answer of one side, with what its runs beside tell.
+pub(crate) fn answer(side: Side, made: &Made) -> String {
+    live_answer(side.number(), &made.entry, &made.beside).0
 }
 
 /// A problem, as the page shows it.

@@ -4,7 +4,7 @@ use crate::file;
 use crate::http::{Reply, Request, Status};
 use crate::page;
 use crate::problem::Problem;
-use crate::run::{LIVE_SLICES, Made, run};
+use crate::run::{Extent, LIVE_SLICES, Made, run};
 use crate::sources::Sources;
 use crate::state::{Side, State};
 use crate::token::Token;
@@ -13,6 +13,9 @@ use overspin_page::MOST_SLICES;
 
 const HTML: &str = "text/html; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// As much as a saved page has.
+const WHOLE: Extent = Extent::Panels(MOST_SLICES);
 
 /// What all requests share.
 #[derive(Debug)]
@@ -61,9 +64,14 @@ impl Routes {
                 let shown = |state: &State, side, made| {
                     Reply::of(HTML, page::result(state, side, &made, self.desk.max_wall()))
                 };
-                self.made(query, LIVE_SLICES, has_gone, shown)
+                self.made(query, Extent::Panels(LIVE_SLICES), has_gone, shown)
             }
-            "report.html" => self.made(query, MOST_SLICES, has_gone, |state, _, made| {
+            // The answer again, with what takes longer.
+            "answer" => {
+                let shown = |_: &State, side, made| Reply::of(HTML, page::answer(side, &made));
+                self.made(query, Extent::Answer, has_gone, shown)
+            }
+            "report.html" => self.made(query, WHOLE, has_gone, |state, _, made| {
                 let file = Some(format!("{}.html", file::name(state)));
                 Reply { file, ..Reply::of(HTML, overspin_page::page(&[made.entry])) }
             }),
@@ -88,7 +96,7 @@ impl Routes {
     fn made(
         &self,
         query: &str,
-        slices: usize,
+        extent: Extent,
         has_gone: &(dyn Fn() -> bool + Sync),
         shown: impl FnOnce(&State, Side, Made) -> Reply,
     ) -> Reply {
@@ -96,7 +104,7 @@ impl Routes {
             Ok(read) => read,
             Err(problem) => return refused(&problem),
         };
-        let work = |until, progress: &_| run(&state, side, slices, until, progress);
+        let work = |until, progress: &_| run(&state, side, extent, until, progress);
         match self.desk.take(has_gone, work) {
             Ok(Ok(made)) => shown(&state, side, made),
             Ok(Err(problem)) => refused(&problem),
@@ -198,6 +206,13 @@ mod tests {
         }
         let answer = reply.body.find("id=\"answer-0\"").unwrap();
         assert!(answer < reply.body.find("class=\"share\"").unwrap());
+        assert!(!reply.body.contains("it would be"), "nothing beside it yet");
+        let answer = routes.reply(&asks(&routes, "answer", query), &|| false).body;
+        assert!(
+            answer.contains("With a pCPU for each vCPU") && answer.contains("id=\"answer-0\""),
+            "{answer}"
+        );
+        assert!(!answer.contains("timeline"), "{answer}");
         let saved = routes.reply(&asks(&routes, "report.html", query), &|| false);
         assert_eq!(saved.file.as_deref(), Some("ticket-overcommit.html"));
         assert!(

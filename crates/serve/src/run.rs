@@ -14,12 +14,10 @@ use overspin_runs::scenario_file::{AxisArgument, Loaded};
 use overspin_runs::{seeds, sweep};
 use overspin_scenario::{Ending, MS, Scenario, Stopped};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Most slices and marks of a live timeline: a second of a busy run, and in a browser before one has noticed.
 pub(crate) const LIVE_SLICES: usize = 50_000;
-/// Real time within which an answer shall be there, with as many runs beside as fit.
-const SOON: Duration = Duration::from_millis(100);
 
 /// A result, with the runs beside it.
 #[derive(Debug)]
@@ -30,15 +28,23 @@ pub(crate) struct Made {
     pub(crate) is_cut: bool,
 }
 
-/// Makes the runs of one side of a state. Timelines have at most `slices` slices and marks.
+/// How much to make.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Extent {
+    /// All panels, with at most so many slices and marks of a timeline.
+    Panels(usize),
+    /// The answer of a single run, with the runs beside it. They take several times as long as the run.
+    Answer,
+}
+
+/// Makes the runs of one side of a state.
 pub(crate) fn run(
     state: &State,
     side: Side,
-    slices: usize,
+    extent: Extent,
     until: Until,
     progress: &Progress,
 ) -> Result<Made, Problem> {
-    let begun = Instant::now();
     let text = state.source.text()?;
     let runner = Runner { world: catalog().simulator(), until };
     let counts = |done: usize, all: usize| progress.is(done as u64, all as u64);
@@ -61,7 +67,7 @@ pub(crate) fn run(
     let Again { loaded, set, seed, seeds: runs, .. } = again;
     let record = match loaded {
         Loaded::One(scenario) if state.seeds.is_none_or(|n| n < 2) => {
-            return one(&scenario, &sets, slices, runner, progress, begun);
+            return one(&scenario, &sets, extent, runner, progress);
         }
         Loaded::One(scenario) => {
             let list = seeds::seeds_from(scenario.seed, state.seeds.unwrap_or(1));
@@ -80,7 +86,10 @@ pub(crate) fn run(
     let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
         runner.run(scenario, seed, observer, &|_| {})
     };
-    let detail = if is_whole { detail(&record, slices, &make)? } else { None };
+    let detail = match extent {
+        Extent::Panels(slices) if is_whole => detail(&record, slices, &make)?,
+        _ => None,
+    };
     let detail = detail.filter(|detail| detail.outcome.ending.is_sound());
     Ok(made(Entry { record, detail }))
 }
@@ -88,28 +97,29 @@ pub(crate) fn run(
 fn one(
     scenario: &Scenario,
     sets: &[String],
-    slices: usize,
+    extent: Extent,
     runner: Runner,
     progress: &Progress,
-    begun: Instant,
 ) -> Result<Made, Problem> {
     let all = (scenario.limit / MS).max(1);
     let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
         runner.run(scenario, seed, observer, &|now| progress.is(now / MS, all))
     };
-    let watched = Watched::run(scenario, scenario.seed, slices, &make)?;
-    let outcome = &watched.outcome;
-    let beside = match outcome.ending.is_sound() {
-        true => {
-            let deadline = Some(begun + SOON);
-            let runner = Runner { until: Until { deadline, ..runner.until }, ..runner };
-            Beside::of(runner, scenario, outcome.seed, run::subject(outcome), begun.elapsed())
+    let seed = scenario.seed;
+    let slices = match extent {
+        Extent::Panels(slices) => slices,
+        Extent::Answer => {
+            let begun = Instant::now();
+            let outcome = make(scenario, seed, &mut ())?;
+            let record = run::record(scenario, sets, None, &outcome);
+            let domain = run::subject(&outcome);
+            let beside = Beside::of(runner, scenario, seed, domain, begun.elapsed());
+            return Ok(Made { beside, ..made(Entry { record, detail: None }) });
         }
-        false => Beside::default(),
     };
-    let record = run::record(scenario, sets, None, outcome);
-    let detail = Some(watched.of_record(scenario));
-    Ok(Made { beside, ..made(Entry { record, detail }) })
+    let watched = Watched::run(scenario, seed, slices, &make)?;
+    let record = run::record(scenario, sets, None, &watched.outcome);
+    Ok(made(Entry { record, detail: Some(watched.of_record(scenario)) }))
 }
 
 fn many(
@@ -142,7 +152,7 @@ mod tests {
 
     fn made(query: &str, until: Until) -> Made {
         let (state, side) = State::read(query, &Sources::new(&[]).unwrap()).unwrap();
-        run(&state, side, LIVE_SLICES, until, &Progress::default()).unwrap()
+        run(&state, side, Extent::Panels(LIVE_SLICES), until, &Progress::default()).unwrap()
     }
 
     const TICKET: &str = "scenario=examples/ticket-overcommit.toml&set=limit=100ms";
