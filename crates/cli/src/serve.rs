@@ -18,6 +18,9 @@ pub(crate) struct ServeArgs {
     /// Port on this machine's own address, 127.0.0.1; 0 means any that is free
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,
+    /// Keep the results that you want to keep in this folder; the page offers what is there
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// Stop each run after this much real time, for example 90s or 10min
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = wall)]
     max_wall: Duration,
@@ -28,6 +31,7 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global) -> Result<Verdict, Failur
     let settings = Settings {
         port: args.port,
         files: args.files.clone(),
+        out: args.out.clone(),
         max_wall: args.max_wall,
         stop: signals::end(),
     };

@@ -1,7 +1,7 @@
 //! What can be turned in a scenario, and the values that each control can have. A request can set nothing else.
 
 use crate::problem::Problem;
-use crate::sources::Source;
+use crate::sources::{Source, What};
 use overspin_experiment as experiment;
 use overspin_runs::catalog::names;
 use overspin_runs::record::load_text;
@@ -72,26 +72,27 @@ pub(crate) struct Controls {
 impl Controls {
     pub(crate) fn of(source: &Source) -> Result<Self, Problem> {
         let text = source.text()?;
-        if source.is_experiment {
-            let experiment = experiment::parse(&source.name, &text)?;
-            return Ok(Self::of_experiment(&experiment.head));
+        match source.what {
+            What::Scenario => {}
+            What::Experiment => {
+                return Ok(Self::of_experiment(&experiment::parse(&source.name, &text)?.head));
+            }
+            What::Record => {
+                let title = source.name.clone();
+                return Ok(Self { groups: Vec::new(), other_vcpus: 0, threads_per_core: 1, title });
+            }
         }
         let loaded = load_text(Path::new(&source.name), &text, &[], &[])?.loaded;
-        // A record is run again as it is.
-        let is_fixed = text.trim_start().starts_with('{');
         Ok(match &loaded {
-            Loaded::One(scenario) => Self::of_scenario(scenario, &[], is_fixed),
-            Loaded::Seeds(scenario, _) => Self::of_scenario(scenario, &[], is_fixed),
+            Loaded::One(scenario) => Self::of_scenario(scenario, &[]),
+            Loaded::Seeds(scenario, _) => Self::of_scenario(scenario, &[]),
             Loaded::Sweep(sweep) => {
                 let Some(first) = sweep.points.first() else {
                     return Err(Problem::new("the sweep has no points", "give its axes values"));
                 };
                 let varied: Vec<&str> =
                     first.sets.iter().filter_map(|set| Some(set.split_once('=')?.0)).collect();
-                Self {
-                    title: sweep.name.clone(),
-                    ..Self::of_scenario(&first.scenario, &varied, is_fixed)
-                }
+                Self { title: sweep.name.clone(), ..Self::of_scenario(&first.scenario, &varied) }
             }
         })
     }
@@ -107,7 +108,7 @@ impl Controls {
         }
     }
 
-    fn of_scenario(scenario: &Scenario, varied: &[&str], is_fixed: bool) -> Self {
+    fn of_scenario(scenario: &Scenario, varied: &[&str]) -> Self {
         let host = &scenario.host;
         let title = scenario.name.clone();
         let mut whole = Self {
@@ -116,9 +117,6 @@ impl Controls {
             threads_per_core: host.sockets * host.threads,
             title,
         };
-        if is_fixed {
-            return whole;
-        }
         // The scenario with all its defaults.
         let tree: Table = scenario_file::toml(scenario).parse().unwrap_or_default();
         let schedulers = names().schedulers().iter().map(|info| info.name.to_owned()).collect();
@@ -286,13 +284,13 @@ mod tests {
     use crate::sources::Sources;
 
     fn of(name: &str) -> Controls {
-        Controls::of(Sources::new(&[]).unwrap().find(name).unwrap()).unwrap()
+        Controls::of(&Sources::new(&[], None).unwrap().find(name).unwrap()).unwrap()
     }
 
     #[test]
     fn every_source_has_controls_with_its_own_values() {
-        let sources = Sources::new(&[]).unwrap();
-        for source in sources.groups.iter().flat_map(|(_, sources)| sources) {
+        let sources = Sources::new(&[], None).unwrap();
+        for source in sources.groups().iter().flat_map(|(_, sources)| sources) {
             let controls = Controls::of(source).unwrap();
             assert!(controls.all().count() > 0, "{}", source.name);
             for control in controls.all() {

@@ -1,6 +1,7 @@
 //! A state as a scenario file: the source with the settings in it.
 
 use crate::problem::Problem;
+use crate::sources::What;
 use crate::state::{Side, State};
 use overspin_runs::scenario_file;
 use toml::{Table, Value};
@@ -18,7 +19,8 @@ pub(crate) fn text(state: &State, side: Side) -> Result<String, Problem> {
     let text = state.source.text()?;
     let command = state.command(side);
     let heading = format!("# The same as: {command}\n\n");
-    if text.trim_start().starts_with('{') {
+    let is_experiment = state.source.what == What::Experiment;
+    if state.source.what == What::Record {
         let name = &state.source.name;
         let loaded = overspin_runs::record::load_text(name.as_ref(), &text, &[], &[])?.loaded;
         let scenario_file::Loaded::One(scenario) = loaded else {
@@ -29,7 +31,7 @@ pub(crate) fn text(state: &State, side: Side) -> Result<String, Problem> {
         };
         return Ok(heading + &scenario_file::toml(&scenario));
     }
-    let seeds = state.seeds.filter(|n| *n > 1 || state.source.is_experiment);
+    let seeds = state.seeds.filter(|n| *n > 1 || is_experiment);
     if state.settings(side).is_empty() && state.vary.is_none() && seeds.is_none() {
         return Ok(text.into_owned());
     }
@@ -39,7 +41,7 @@ pub(crate) fn text(state: &State, side: Side) -> Result<String, Problem> {
         put(&mut table, key, typed(value));
     }
     match seeds {
-        Some(seeds) if state.source.is_experiment => {
+        Some(seeds) if is_experiment => {
             table.insert("seeds".into(), Value::Integer(seeds.into()));
         }
         Some(seeds) => {
@@ -107,7 +109,7 @@ mod tests {
     use std::path::Path;
 
     fn state(query: &str) -> State {
-        State::read(query, &Sources::new(&[]).unwrap()).unwrap().0
+        State::read(query, &Sources::new(&[], None).unwrap()).unwrap().0
     }
 
     /// The scenarios of a file, with the values on its axes.

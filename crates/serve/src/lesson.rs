@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn every_link_is_a_state() {
-        let sources = Sources::new(&[]).unwrap();
+        let sources = Sources::new(&[], None).unwrap();
         for (step, number) in STEPS.iter().zip(1..) {
             let begins = [("begin", step.begins)];
             for (words, settings) in step.links.iter().chain(&begins) {

@@ -7,6 +7,7 @@
 mod controls;
 mod file;
 mod http;
+mod kept;
 mod lesson;
 mod page;
 mod problem;
@@ -19,6 +20,8 @@ mod token;
 mod work;
 
 use http::{Gate, Reply, Status};
+use kept::Kept;
+use problem::Problem;
 use routes::Routes;
 use sources::Sources;
 use std::io;
@@ -40,6 +43,8 @@ pub struct Settings {
     pub port: u16,
     /// Scenario files, experiments and records that the page offers besides those that come with the program.
     pub files: Vec<PathBuf>,
+    /// Where results are kept that the user wants to keep, if anywhere.
+    pub out: Option<PathBuf>,
     /// Real time after which a run is stopped.
     pub max_wall: Duration,
     /// Set by the user who ends the server.
@@ -82,8 +87,10 @@ impl Server {
     /// # Errors
     /// If a file cannot be read, or if the port cannot be had.
     pub fn open(settings: &Settings) -> Result<Self, ServeError> {
-        let sources = Sources::new(&settings.files)
-            .map_err(|problem| ServeError::File { cause: problem.cause, remedy: problem.remedy })?;
+        let file =
+            |problem: Problem| ServeError::File { cause: problem.cause, remedy: problem.remedy };
+        let kept = settings.out.as_deref().map(Kept::new).transpose().map_err(file)?;
+        let sources = Sources::new(&settings.files, kept).map_err(file)?;
         let listen = |cause| ServeError::Listen { port: settings.port, cause };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, settings.port)).map_err(listen)?;
         let port = listener.local_addr().map_err(listen)?.port();

@@ -143,6 +143,12 @@ async function show(side, text) {
   }
   await enliven(result);
   result.style.minHeight = '';
+  const keep = result.querySelector('.keep');
+  keep?.addEventListener('click', async () => {
+    const reply = await fetch(`keep?${keep.dataset.query}`, { method: 'POST' });
+    const said = new DOMParser().parseFromString(await reply.text(), 'text/html').body.textContent;
+    keep.replaceWith(said);
+  });
   const copy = result.querySelector('.copy');
   copy?.addEventListener('click', async () => {
     await navigator.clipboard.writeText(copy.previousElementSibling.textContent);

@@ -4,7 +4,7 @@ use crate::controls::{Control, Controls, Sets};
 use crate::lesson::{self, STEPS};
 use crate::problem::Problem;
 use crate::run::Made;
-use crate::sources::Sources;
+use crate::sources::{Sources, What};
 use crate::state::{Side, State};
 use maud::{DOCTYPE, Markup, html};
 use overspin_page::{live_answer, live_result};
@@ -91,7 +91,7 @@ fn chooser(state: &State, sources: &Sources) -> Markup {
         nav.chooser aria-label="what to run" {
             label {
                 "Run " select #source {
-                    @for (heading, sources) in sources.groups.iter().filter(|(_, all)| !all.is_empty()) {
+                    @for (heading, sources) in sources.groups().iter().filter(|(_, all)| !all.is_empty()) {
                         optgroup label=(heading) {
                             @for source in sources {
                                 option value=(source.name) selected[source.name == state.source.name] { (source.name) }
@@ -100,7 +100,7 @@ fn chooser(state: &State, sources: &Sources) -> Markup {
                     }
                 }
             }
-            @if !state.source.is_experiment { " " a #beside href={ "?" (beside.query()) } { (words) } }
+            @if state.source.what == What::Scenario { " " a #beside href={ "?" (beside.query()) } { (words) } }
             " "
             @if state.lesson.is_none() { a #lesson href=(lesson::address(1, STEPS[0].begins)) { "lesson" } }
             @else { a #lesson href={ "?" (State { lesson: None, ..state.clone() }.query()) } { "end the lesson" } }
@@ -213,7 +213,13 @@ fn shown(sets: &Sets, value: &str) -> String {
 }
 
 /// The result of one side, as the page shows it.
-pub(crate) fn result(state: &State, side: Side, made: &Made, max_wall: Duration) -> String {
+pub(crate) fn result(
+    state: &State,
+    side: Side,
+    made: &Made,
+    max_wall: Duration,
+    keeps: bool,
+) -> String {
     let limit = max_wall.as_secs_f64();
     let alone = state.alone(side).query();
     let below = html! {
@@ -229,6 +235,9 @@ pub(crate) fn result(state: &State, side: Side, made: &Made, max_wall: Duration)
             button.copy type="button" { "copy" } " "
             a href={ "scenario.toml?" (alone) } download { "as a file" } " "
             a href={ "report.html?" (alone) } download { "as a page" }
+            @if keeps && state.source.what != What::Record {
+                " " button.keep type="button" data-query=(alone) { "keep" }
+            }
         }
     };
     live_result(side.number(), &made.entry, &below).0

@@ -37,7 +37,9 @@ impl Routes {
 
     /// What is asked for, by somebody who may.
     fn path<'r>(&self, request: &'r Request) -> Result<&'r str, Status> {
-        if request.method != "GET" {
+        // Only keeping changes something, and a browser says who asks for that.
+        let changes = request.path.ends_with("/keep");
+        if request.method != if changes { "POST" } else { "GET" } {
             return Err(Status::Method);
         }
         // Another name for this machine's own address would be one that another page's owner chose.
@@ -47,7 +49,7 @@ impl Routes {
             return Err(Status::Forbidden);
         }
         let of_origin = |origin: &str| origin.strip_prefix("http://").is_some_and(is_ours);
-        if !request.origin.as_deref().is_none_or(of_origin) {
+        if !request.origin.as_deref().map_or(!changes, of_origin) {
             return Err(Status::Forbidden);
         }
         let (token, path) = request.path[1..].split_once('/').ok_or(Status::Forbidden)?;
@@ -62,7 +64,16 @@ impl Routes {
             "progress" => Reply::of(PLAIN, self.desk.progress()),
             "run" => {
                 let shown = |state: &State, side, made| {
-                    Reply::of(HTML, page::result(state, side, &made, self.desk.max_wall()))
+                    Reply::of(
+                        HTML,
+                        page::result(
+                            state,
+                            side,
+                            &made,
+                            self.desk.max_wall(),
+                            self.sources.kept.is_some(),
+                        ),
+                    )
                 };
                 self.made(query, Extent::Panels(LIVE_SLICES), has_gone, shown)
             }
@@ -76,6 +87,9 @@ impl Routes {
                 Reply { file, ..Reply::of(HTML, overspin_page::page(&[made.entry])) }
             }),
             "scenario.toml" => self.file(query),
+            "keep" => {
+                self.made(query, Extent::Record, has_gone, |state, _, made| self.keep(state, &made))
+            }
             _ => Reply::bare(Status::NotFound),
         }
     }
@@ -112,6 +126,15 @@ impl Routes {
         }
     }
 
+    /// Writes a result into the directory of results.
+    fn keep(&self, state: &State, made: &Made) -> Reply {
+        let Some(kept) = &self.sources.kept else { return Reply::bare(Status::NotFound) };
+        match kept.keep(&file::name(state), &made.entry.record) {
+            Ok(path) => Reply::of(PLAIN, format!("kept as {}", path.display())),
+            Err(problem) => refused(&problem),
+        }
+    }
+
     fn file(&self, query: &str) -> Reply {
         let text = State::read(query, &self.sources)
             .and_then(|(state, side)| Ok((file::name(&state), file::text(&state, side)?)));
@@ -140,7 +163,7 @@ mod tests {
         Routes {
             port: 8080,
             token: Token::new().unwrap(),
-            sources: Sources::new(&[]).unwrap(),
+            sources: Sources::new(&[], None).unwrap(),
             desk: Desk::new(Duration::from_secs(10), &STOP),
         }
     }
@@ -218,6 +241,35 @@ mod tests {
         assert!(
             saved.body.starts_with("<!DOCTYPE html>") && saved.body.contains("id=\"answer-0\"")
         );
+    }
+
+    #[test]
+    fn a_result_is_kept_where_the_server_was_told_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = crate::kept::Kept::new(dir.path()).unwrap();
+        let routes = Routes { sources: Sources::new(&[], Some(kept)).unwrap(), ..routes() };
+        let query = "scenario=examples/ticket-overcommit.toml&set=limit=50ms";
+        let keep = asks(&routes, "keep", query);
+        let status = |request: &Request| routes.reply(request, &|| false).status;
+        assert_eq!(status(&keep), Status::Method);
+        let keep = Request { method: "POST".into(), ..keep };
+        assert_eq!(status(&keep), Status::Forbidden, "a browser would name the page");
+        let keep = Request { origin: Some("http://127.0.0.1:8080".into()), ..keep };
+        let reply = routes.reply(&keep, &|| false);
+        let file = dir.path().join("ticket-overcommit-1.json");
+        assert_eq!(reply.body, format!("kept as {}", file.display()));
+        // It is offered, and shows what the run showed.
+        let name = file.display().to_string();
+        assert!(routes.reply(&asks(&routes, "", ""), &|| false).body.contains(&name));
+        let shown = routes.reply(&asks(&routes, "run", &format!("scenario={name}")), &|| false);
+        assert_eq!(shown.status, Status::Fine, "{}", shown.body);
+        assert!(
+            shown.body.contains("id=\"timeline-0\"") && shown.body.contains("overspin report ")
+        );
+        // Without a directory nothing can be kept.
+        let other = super::tests::routes();
+        let keep = Request { path: format!("/{}/keep", other.token.as_str()), ..keep };
+        assert_eq!(other.reply(&keep, &|| false).status, Status::NotFound);
     }
 
     #[test]

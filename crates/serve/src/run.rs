@@ -1,13 +1,14 @@
 //! Runs a state in the simulator, and makes the record that the page shows.
 
 use crate::problem::Problem;
+use crate::sources::What;
 use crate::state::{Side, State};
 use crate::work::Progress;
 use overspin_experiment as experiment;
 use overspin_host::Observer;
 use overspin_page::{Entry, Watched, detail};
 use overspin_runs::catalog::catalog;
-use overspin_runs::record::{Again, Record, load_text};
+use overspin_runs::record::{Again, Record, load_text, read};
 use overspin_runs::run::{self, Beside};
 use overspin_runs::runner::{Runner, Until};
 use overspin_runs::scenario_file::{AxisArgument, Loaded};
@@ -17,7 +18,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Most slices and marks of a live timeline: a second of a busy run, and in a browser before one has noticed.
-pub(crate) const LIVE_SLICES: usize = 50_000;
+pub(crate) const LIVE_SLICES: usize = 30_000;
 
 /// A result, with the runs beside it.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(crate) enum Extent {
     Panels(usize),
     /// The answer of a single run, with the runs beside it. They take several times as long as the run.
     Answer,
+    /// The record alone.
+    Record,
 }
 
 /// Makes the runs of one side of a state.
@@ -48,7 +51,19 @@ pub(crate) fn run(
     let text = state.source.text()?;
     let runner = Runner { world: catalog().simulator(), until };
     let counts = |done: usize, all: usize| progress.is(done as u64, all as u64);
-    if state.source.is_experiment {
+    // The run of a record, once more, with everything about it.
+    let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
+        runner.run(scenario, seed, observer, &|_| {})
+    };
+    if state.source.what == What::Record {
+        let record = read(&state.source.name, &text)?;
+        let detail = match extent {
+            Extent::Panels(slices) => detail(&record, slices, &make)?,
+            Extent::Answer | Extent::Record => None,
+        };
+        return Ok(made(Entry { record, detail }));
+    }
+    if state.source.what == What::Experiment {
         let experiment = experiment::parse(&state.source.name, &text)?;
         let settings = experiment::Settings { seeds: state.seeds, until, ..Default::default() };
         let result = experiment::reproduce(&experiment, settings, &counts)?;
@@ -58,13 +73,7 @@ pub(crate) fn run(
     let sets = state.sets(side);
     let axes = Vec::from_iter(state.vary.clone().map(AxisArgument::List));
     let again = load_text(Path::new(&state.source.name), &text, &sets, &axes)?;
-    if let Some(world) = &again.world {
-        return Err(Problem::new(
-            format!("this record was measured in the world `{world}`, and the page simulates"),
-            "overspin report shows what it holds",
-        ));
-    }
-    let Again { loaded, set, seed, seeds: runs, .. } = again;
+    let Again { loaded, set, .. } = again;
     let record = match loaded {
         Loaded::One(scenario) if state.seeds.is_none_or(|n| n < 2) => {
             return one(&scenario, &sets, extent, runner, progress);
@@ -75,17 +84,13 @@ pub(crate) fn run(
         }
         Loaded::Seeds(scenario, list) => many(&scenario, &list, &set, runner, &counts)?,
         Loaded::Sweep(all) => {
-            let seeds = state.seeds.filter(|n| *n > 1).or(runs);
-            let settings = sweep::Settings { seed, seeds, runner, ..Default::default() };
+            let seeds = state.seeds.filter(|n| *n > 1);
+            let settings = sweep::Settings { seeds, runner, ..Default::default() };
             let outcome = sweep::run(&all, settings, &counts)?;
-            sweep::record(&all, &outcome, &set, seed)
+            sweep::record(&all, &outcome, &set, None)
         }
     };
     let is_whole = !is_cut(&record);
-    // The worst run once more, with everything about it.
-    let make = |scenario: &Scenario, seed: u64, observer: &mut dyn Observer| {
-        runner.run(scenario, seed, observer, &|_| {})
-    };
     let detail = match extent {
         Extent::Panels(slices) if is_whole => detail(&record, slices, &make)?,
         _ => None,
@@ -108,12 +113,17 @@ fn one(
     let seed = scenario.seed;
     let slices = match extent {
         Extent::Panels(slices) => slices,
-        Extent::Answer => {
+        Extent::Answer | Extent::Record => {
             let begun = Instant::now();
             let outcome = make(scenario, seed, &mut ())?;
             let record = run::record(scenario, sets, None, &outcome);
-            let domain = run::subject(&outcome);
-            let beside = Beside::of(runner, scenario, seed, domain, begun.elapsed());
+            let beside = match extent {
+                Extent::Answer => {
+                    let domain = run::subject(&outcome);
+                    Beside::of(runner, scenario, seed, domain, begun.elapsed())
+                }
+                _ => Beside::default(),
+            };
             return Ok(Made { beside, ..made(Entry { record, detail: None }) });
         }
     };
@@ -151,7 +161,7 @@ mod tests {
     use overspin_runs::record::Kind;
 
     fn made(query: &str, until: Until) -> Made {
-        let (state, side) = State::read(query, &Sources::new(&[]).unwrap()).unwrap();
+        let (state, side) = State::read(query, &Sources::new(&[], None).unwrap()).unwrap();
         run(&state, side, Extent::Panels(LIVE_SLICES), until, &Progress::default()).unwrap()
     }
 

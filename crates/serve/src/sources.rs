@@ -1,6 +1,7 @@
-//! What can be chosen: examples and experiments that come with the program, and the files of the command line. A request names
-//! one of these; no request names a path.
+//! What can be chosen: examples and experiments that come with the program, the files of the command line, and what was kept. A
+//! request names one of these; no request names a path.
 
+use crate::kept::Kept;
 use crate::problem::Problem;
 use overspin_experiment as experiment;
 use overspin_runs::record::read_text;
@@ -25,12 +26,36 @@ const EXAMPLES: [(&str, &str); 21] = examples! {
     "tick-thief" "ticket-compile" "tlb-shootdown"
 };
 
-/// Something to run.
+/// What a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// To be run, with settings.
+    Scenario,
+    /// To be run as it is.
+    Experiment,
+    /// To be shown.
+    Record,
+}
+
+impl What {
+    fn of(text: &str) -> Self {
+        // Every record begins like this, and no scenario does.
+        if text.trim_start().starts_with('{') {
+            Self::Record
+        } else if text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("kind")) {
+            Self::Experiment
+        } else {
+            Self::Scenario
+        }
+    }
+}
+
+/// Something to run or to show.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// Its name, which is that of the command line.
     pub(crate) name: String,
-    pub(crate) is_experiment: bool,
+    pub(crate) what: What,
     text: Text,
 }
 
@@ -53,23 +78,24 @@ impl Source {
 /// All that can be chosen.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    /// The groups, with their headings.
-    pub(crate) groups: Vec<(&'static str, Vec<Source>)>,
+    groups: Vec<(&'static str, Vec<Source>)>,
+    /// Where results are kept, if they are.
+    pub(crate) kept: Option<Kept>,
 }
 
 impl Sources {
-    /// The built-in ones and these files, which come first.
-    pub(crate) fn new(files: &[PathBuf]) -> Result<Self, Problem> {
+    /// The built-in ones, these files, which come first, and what is kept.
+    pub(crate) fn new(files: &[PathBuf], kept: Option<Kept>) -> Result<Self, Problem> {
         let file = |path: &PathBuf| {
             let text = read_text(path)?;
             let name = path.display().to_string();
-            Ok(Source { name, is_experiment: is_experiment(&text), text: Text::File(path.clone()) })
+            Ok(Source { name, what: What::of(&text), text: Text::File(path.clone()) })
         };
         let files: Vec<Source> = files.iter().map(file).collect::<Result<_, Problem>>()?;
         let other = |name: &str| files.iter().all(|file| file.name != name);
-        let built_in = |name: &str, text, is_experiment| Source {
+        let built_in = |name: &str, text, what| Source {
             name: name.to_owned(),
-            is_experiment,
+            what,
             text: Text::BuiltIn(text),
         };
         let examples = EXAMPLES.iter().filter(|(name, _)| other(name));
@@ -81,13 +107,19 @@ impl Sources {
         let experiments = experiments.filter_map(|name| Some((name, experiment::text(name)?)));
         Ok(Self {
             groups: vec![
-                ("Examples", examples.map(|(name, text)| built_in(name, text, false)).collect()),
+                (
+                    "Examples",
+                    examples.map(|(name, text)| built_in(name, text, What::Scenario)).collect(),
+                ),
                 (
                     "Experiments",
-                    experiments.map(|(name, text)| built_in(name, text, true)).collect(),
+                    experiments
+                        .map(|(name, text)| built_in(name, text, What::Experiment))
+                        .collect(),
                 ),
                 ("Files", files.clone()),
             ],
+            kept,
         })
     }
 
@@ -98,9 +130,21 @@ impl Sources {
         &own.unwrap_or(&self.groups[0]).1[0]
     }
 
+    /// The groups, with their headings, and what has been kept so far.
+    pub(crate) fn groups(&self) -> Vec<(&'static str, Vec<Source>)> {
+        let kept = self.kept.iter().flat_map(Kept::files);
+        let result = |path: PathBuf| Source {
+            name: path.display().to_string(),
+            what: What::Record,
+            text: Text::File(path),
+        };
+        let kept = [("Kept results", kept.map(result).collect())];
+        self.groups.iter().cloned().chain(kept).collect()
+    }
+
     /// The source of this name.
-    pub(crate) fn find(&self, name: &str) -> Result<&Source, Problem> {
-        let mut all = self.groups.iter().flat_map(|(_, sources)| sources);
+    pub(crate) fn find(&self, name: &str) -> Result<Source, Problem> {
+        let mut all = self.groups().into_iter().flat_map(|(_, sources)| sources);
         all.find(|source| source.name == name).ok_or_else(|| {
             Problem::new(
                 format!("the page does not offer `{name}`"),
@@ -108,11 +152,6 @@ impl Sources {
             )
         })
     }
-}
-
-/// Whether a text is the file of an experiment, which scenarios are not.
-fn is_experiment(text: &str) -> bool {
-    text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("kind"))
 }
 
 #[cfg(test)]
@@ -139,7 +178,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("own.toml");
         std::fs::write(&own, overspin_testing::SCENARIO).unwrap();
-        let sources = Sources::new(std::slice::from_ref(&own)).unwrap();
+        let sources = Sources::new(std::slice::from_ref(&own), None).unwrap();
         let own = own.display().to_string();
         assert_eq!(sources.first().name, own);
         assert!(sources.find(&own).is_ok());

@@ -5,7 +5,7 @@ use crate::controls::{Controls, Sets};
 use crate::lesson;
 use crate::problem::Problem;
 use crate::query;
-use crate::sources::{Source, Sources};
+use crate::sources::{Source, Sources, What};
 use overspin_record::shell_words;
 
 /// One of two settings side by side.
@@ -61,17 +61,17 @@ impl State {
             pairs.iter().find(|(name, _)| name == "scenario").map(|(_, value)| value.as_str());
         let source = match named {
             Some(name) => sources.find(name)?,
-            None => sources.first(),
+            None => sources.first().clone(),
         };
+        let controls = Controls::of(&source)?;
         let mut state = Self {
-            source: source.clone(),
+            source,
             first: Settings::new(),
             other: None,
             seeds: None,
             vary: None,
             lesson: None,
         };
-        let controls = Controls::of(source)?;
         let mut side = Side::First;
         for (name, value) in pairs {
             match name.as_str() {
@@ -139,13 +139,18 @@ impl State {
 
     /// The command that shows the same.
     pub(crate) fn command(&self, side: Side) -> String {
-        let what = if self.source.is_experiment { "reproduce" } else { "run" };
+        let is_experiment = self.source.what == What::Experiment;
+        let what = match self.source.what {
+            What::Scenario => "run",
+            What::Experiment => "reproduce",
+            What::Record => "report",
+        };
         let mut words = vec!["overspin".to_owned(), what.into(), self.source.name.clone()];
         for set in self.sets(side) {
             words.extend(["--set".into(), set]);
         }
         // `--seeds` of a scenario are two at least.
-        if let Some(seeds) = self.seeds.filter(|n| *n > 1 || self.source.is_experiment) {
+        if let Some(seeds) = self.seeds.filter(|n| *n > 1 || is_experiment) {
             words.extend(["--seeds".into(), seeds.to_string()]);
         }
         if let Some(vary) = &self.vary {
@@ -172,7 +177,7 @@ mod tests {
     const TICKET: &str = "scenario=examples/ticket-overcommit.toml";
 
     fn read(query: &str) -> Result<(State, Side), Problem> {
-        State::read(query, &Sources::new(&[]).unwrap())
+        State::read(query, &Sources::new(&[], None).unwrap())
     }
 
     #[test]

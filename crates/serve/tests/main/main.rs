@@ -68,7 +68,7 @@ fn status(reply: &str) -> &str {
 /// A server that offers these files, for as long as `client` lasts.
 fn served(files: Vec<PathBuf>, max_wall: Duration, client: impl FnOnce(&Place)) {
     let stop: &AtomicBool = Box::leak(Box::default());
-    let server = Server::open(&Settings { port: 0, files, max_wall, stop }).unwrap();
+    let server = Server::open(&Settings { port: 0, files, out: None, max_wall, stop }).unwrap();
     let address = server.address();
     let (host, token) = address["http://".len()..].trim_end_matches('/').split_once('/').unwrap();
     let place = Place { host: host.into(), token: token.into() };

@@ -89,6 +89,11 @@ impl Chromium {
 
     /// Calls a method and returns its result.
     pub fn call(&self, method: &str, parameters: Value) -> Value {
+        self.tried(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// Calls a method and returns its result, or the browser's error.
+    fn tried(&self, method: &str, parameters: Value) -> Result<Value, Value> {
         let id = *self.next.borrow() + 1;
         *self.next.borrow_mut() = id;
         let mut message = json!({ "id": id, "method": method, "params": parameters });
@@ -104,8 +109,10 @@ impl Chromium {
             assert_eq!(bytes.pop(), Some(0), "the browser has gone");
             let answer: Value = serde_json::from_slice(&bytes).unwrap();
             if answer["id"] == id {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].clone();
+                return match answer["error"].is_null() {
+                    true => Ok(answer["result"].clone()),
+                    false => Err(answer["error"].clone()),
+                };
             }
             self.events.borrow_mut().push(answer);
         }
@@ -124,11 +131,23 @@ impl Chromium {
 
     /// The value of a JavaScript expression, which may be a promise.
     pub fn value(&self, expression: &str) -> Value {
+        self.evaluated(expression).unwrap_or_else(|error| panic!("{expression}: {error}"))
+    }
+
+    /// The value of an expression, or the browser's error, which comes if the page is being left.
+    fn evaluated(&self, expression: &str) -> Result<Value, Value> {
         let asked =
             json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
-        let answer = self.call("Runtime.evaluate", asked);
+        let answer = self.tried("Runtime.evaluate", asked)?;
         assert!(answer["exceptionDetails"].is_null(), "{expression}: {answer}");
-        answer["result"]["value"].clone()
+        Ok(answer["result"]["value"].clone())
+    }
+
+    /// Does what leaves the page, such as a click on a link, and waits until the script of the next one has run.
+    pub fn leave(&self, expression: &str) {
+        // The page may be gone before its browser has said so.
+        let _ = self.evaluated(&format!("window.isLeft = true; {expression}; 0"));
+        self.until("!window.isLeft && document.documentElement?.dataset.ready === 'yes'");
     }
 
     /// The value of an expression that is a number.
@@ -144,7 +163,7 @@ impl Chromium {
     /// Waits until an expression is true.
     pub fn until(&self, expression: &str) {
         let begin = Instant::now();
-        while self.value(expression) != true {
+        while !self.evaluated(expression).is_ok_and(|value| value == true) {
             assert!(begin.elapsed() < PATIENCE, "{expression} never holds: {:?}", self.errors());
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -114,8 +114,7 @@ fn each_control_changes_the_answer_and_the_timeline() {
         assert_eq!(curves, parameter == "vary", "{control}");
         // The same after a reload, which is all that a reader of the address has.
         let address = browser.text("location.href");
-        browser.call("Page.reload", json!({}));
-        browser.until("document.documentElement?.dataset.ready === 'yes'");
+        browser.leave("location.reload()");
         shown(&browser, 1);
         assert_eq!(browser.text("location.href"), address, "{control}");
         assert!(side(&browser, 0) == after, "{control}: another result");
@@ -143,7 +142,7 @@ fn two_settings_stand_side_by_side() {
     let program = overspin();
     let Some((browser, serving)) = page(&[], &program) else { return };
     open(&browser, &serving, TICKET);
-    browser.value("document.getElementById('beside').click()");
+    browser.leave("document.getElementById('beside').click()");
     browser.until("document.documentElement?.dataset.ready === 'yes' && document.querySelectorAll('.side').length === 2");
     shown(&browser, 1);
     let [first, other] = [0, 1].map(|number| side(&browser, number));
@@ -159,8 +158,7 @@ fn two_settings_stand_side_by_side() {
     assert_eq!(browser.number("document.querySelectorAll('.result')[0].dataset.shown * 1"), 1.0);
     assert_eq!(browser.number("overspin.timelines.length"), 2.0);
     // Both are in the address.
-    browser.call("Page.reload", json!({}));
-    browser.until("document.documentElement?.dataset.ready === 'yes'");
+    browser.leave("location.reload()");
     shown(&browser, 1);
     assert!([0, 1].map(|number| side(&browser, number)) == [first, changed], "other results");
     fine(&browser, &serving);
@@ -172,7 +170,7 @@ fn the_lesson_leads_through_its_steps() {
     let program = overspin();
     let Some((browser, serving)) = page(&[], &program) else { return };
     open(&browser, &serving, "");
-    browser.value("document.getElementById('lesson').click()");
+    browser.leave("document.getElementById('lesson').click()");
     let steps = ["A question", "Another lock", "Is it chance?", "When exactly?"];
     for (heading, number) in steps.iter().zip(1..) {
         let title = format!("{number} of 4: {heading}");
@@ -185,14 +183,14 @@ fn the_lesson_leads_through_its_steps() {
         shown(&browser, 2);
         assert!(browser.text("location.search").contains(&format!("lesson={number}")));
         if number < steps.len() {
-            browser.value("document.querySelector('#step [rel=next]').click()");
+            browser.leave("document.querySelector('#step [rel=next]').click()");
         }
     }
     // The last step: the longest wait, with its chain.
     browser.key("n");
     browser.until("document.querySelectorAll('.timeline .chain tr').length > 0");
     assert_eq!(browser.value("document.querySelector('#step [rel=next]')"), Value::Null);
-    browser.value("document.getElementById('lesson').click()");
+    browser.leave("document.getElementById('lesson').click()");
     browser.until(
         "document.querySelector('.side') !== null && document.getElementById('step') === null",
     );
@@ -239,6 +237,27 @@ fn a_long_run_has_a_bar_and_is_given_up_for_a_newer_setting() {
 fn browser_text(browser: &Chromium, serving: &Serving) -> String {
     browser.go(&serving.address);
     browser.text("document.getElementById('source').textContent")
+}
+
+#[test]
+fn a_result_is_kept_and_shown_again() {
+    let program = overspin();
+    let Some((browser, serving)) = page(&["--out", "kept"], &program) else { return };
+    open(&browser, &serving, TICKET);
+    let [answer, timeline, _] = side(&browser, 0);
+    browser.value("document.querySelector('.keep').click()");
+    browser.until("document.querySelector('.share').textContent.includes('kept as')");
+    let record = crate::json(&program.read("kept/ticket-overcommit-1.json"));
+    assert_eq!(record["set"], json!(["limit=100ms"]));
+    open(&browser, &serving, "?scenario=kept/ticket-overcommit-1.json");
+    let shown = side(&browser, 0);
+    assert!(shown[1] == timeline, "another timeline");
+    // The record says nothing of other runs.
+    let first = answer.split('.').next().unwrap_or_default();
+    assert!(first.contains("times a second") && shown[0].starts_with(first), "{}", shown[0]);
+    assert_eq!(shown[2], "overspin report kept/ticket-overcommit-1.json");
+    fine(&browser, &serving);
+    serving.end("INT");
 }
 
 #[test]
