@@ -37,6 +37,7 @@ from overspin.errors import (
     TimelineCut,
     UnknownName,
 )
+from overspin.live_page import LivePage, live
 from overspin.own import (
     MS,
     SEC,
@@ -62,6 +63,7 @@ __all__ = [
     "DeadlockError",
     "Env",
     "Error",
+    "LivePage",
     "Machine",
     "MissingPackage",
     "NameTaken",
@@ -83,6 +85,7 @@ __all__ = [
     "compare",
     "examples",
     "experiments",
+    "live",
     "locks",
     "machines",
     "register_scheduler",

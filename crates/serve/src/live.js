@@ -202,8 +202,9 @@ for (const side of sides) {
   showRatio(form);
 }
 
+// The page of an address that is none has no list.
 document.getElementById('source')?.addEventListener('change', (event) => {
   location.search = new URLSearchParams({ scenario: event.target.value });
 });
 
-follows(sides);
+if (sides.length > 0) follows(sides);

@@ -222,6 +222,7 @@ pub(crate) fn result(
 ) -> String {
     let limit = max_wall.as_secs_f64();
     let alone = state.alone(side).query();
+    let is_new = state.source.what != What::Record;
     let below = html! {
         @if made.is_cut {
             p.warning {
@@ -230,12 +231,12 @@ pub(crate) fn result(
             }
         }
         // Of a single run, other runs tell more.
-        p.share data-more[made.entry.record.kind == Kind::Run && !made.is_cut] {
+        p.share data-more[is_new && made.entry.record.kind == Kind::Run && !made.is_cut] {
             code { (state.command(side)) } " "
             button.copy type="button" { "copy" } " "
             a href={ "scenario.toml?" (alone) } download { "as a file" } " "
             a href={ "report.html?" (alone) } download { "as a page" }
-            @if keeps && state.source.what != What::Record {
+            @if keeps && is_new {
                 " " button.keep type="button" data-query=(alone) { "keep" }
             }
         }

@@ -79,11 +79,11 @@ impl Reply {
         };
         let (status, length) = (status.words(), body.len());
         // The page takes its style and its script from its own address, and nothing from anywhere else; no other page can
-        // frame it, read it or learn its address.
+        // read it or learn its address. Notebooks of this machine can frame it, if they know its address.
         format!(
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{file}\
              Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; \
-             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
+             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors http://127.0.0.1:* http://localhost:*\r\n\
              Cross-Origin-Resource-Policy: same-origin\r\nCross-Origin-Opener-Policy: same-origin\r\n\
              X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCache-Control: no-store\r\n\
              Connection: close\r\n\r\n"

@@ -154,16 +154,12 @@ fn a_slow_client_has_seconds_for_its_request() {
 #[test]
 fn a_crowd_keeps_nobody_out() {
     served(Vec::new(), LONG, |place| {
-        let crowd: Vec<_> = (0..300).map(|_| place.connect()).collect();
-        let begun = Instant::now();
+        let mut crowd: Vec<_> = (0..300).map(|_| place.connect()).collect();
         for _ in 0..10 {
             assert_eq!(status(&place.get("progress")), "200");
         }
-        assert!(
-            begun.elapsed() < Duration::from_secs(4),
-            "it did not wait for the crowd to time out"
-        );
-        drop(crowd);
+        // It made room before its time was over: then it would have been told so.
+        assert_eq!(status(&rest(&mut crowd[0])), "none");
     });
 }
 

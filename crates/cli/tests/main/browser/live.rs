@@ -6,6 +6,8 @@ use crate::serve::Serving;
 use overspin_testing::{Program, SCENARIO, skip};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 
 /// The scenario of the tutorial, in less time.
 const TICKET: &str = "?scenario=examples/ticket-overcommit.toml&set=limit%3D100ms";
@@ -125,6 +127,10 @@ fn each_control_changes_the_answer_and_the_timeline() {
     shown(&browser, 2);
     assert!(side(&browser, 0)[2].contains(" --set host.cores=4"));
     fine(&browser, &serving);
+    // An address that is none says what to do.
+    browser.go(&format!("{}?scenario=/etc/passwd", serving.address));
+    let said = browser.text("document.querySelector('.problem').textContent");
+    assert!(said.contains("does not offer `/etc/passwd`") && said.contains("Remedy: "), "{said}");
     serving.end("INT");
 }
 
@@ -257,6 +263,37 @@ fn a_result_is_kept_and_shown_again() {
     assert!(first.contains("times a second") && shown[0].starts_with(first), "{}", shown[0]);
     assert_eq!(shown[2], "overspin report kept/ticket-overcommit-1.json");
     fine(&browser, &serving);
+    serving.end("INT");
+}
+
+#[test]
+fn a_notebook_of_this_machine_can_frame_it() {
+    let program = overspin();
+    let Some((browser, serving)) = page(&[], &program) else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let notebook = format!("http://{}/", listener.local_addr().unwrap());
+    let cell = format!(
+        "<!DOCTYPE html><html data-ready=yes><iframe src=\"{}{TICKET}\"></iframe>",
+        serving.address
+    );
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let length = cell.len();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(format!("{head}{cell}").as_bytes());
+        }
+    });
+    browser.go(&notebook);
+    // The page asks for the whole answer once it has shown the first lines.
+    let is_shown = || {
+        browser.value("0");
+        browser.requests().iter().any(|url| url.starts_with(&format!("{}answer?", serving.address)))
+    };
+    overspin_testing::until("the frame has run", is_shown);
     serving.end("INT");
 }
 
