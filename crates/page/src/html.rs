@@ -50,7 +50,10 @@ pub(super) fn table(grid: &Grid) -> Markup {
                 thead {
                     tr {
                         @for (i, name) in grid.header.iter().enumerate() {
-                            th scope="col" class=[class(i)] { (name.replace("-\n", "").replace('\n', " ")) }
+                            // A column of remarks has no name, so it heads nothing.
+                            @if name.is_empty() { td {} } @else {
+                                th scope="col" class=[class(i)] { (name.replace("-\n", "").replace('\n', " ")) }
+                            }
                         }
                     }
                 }

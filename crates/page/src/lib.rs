@@ -18,7 +18,7 @@ mod panels;
 
 pub use detail::{Detail, DetailError, MakeRun, Watched, detail};
 pub use fragment::fragment;
-pub use live::{live_answer, live_result, script, style};
+pub use live::{live_answer, live_result, live_words, script, style};
 
 use html::{json, table};
 use maud::{DOCTYPE, Markup, PreEscaped, html};

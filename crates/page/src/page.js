@@ -23,6 +23,8 @@ function sortTable(table, column, descending) {
 
 function makeSortable(table) {
   [...table.tHead.rows[0].cells].forEach((head, column) => {
+    // A column of remarks has no name.
+    if (head.textContent.trim() === '') return;
     const button = document.createElement('button');
     button.type = 'button';
     button.textContent = head.textContent;

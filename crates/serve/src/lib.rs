@@ -4,6 +4,7 @@
 //! what was named at the start, and turn controls; they name no paths, and run nothing but the simulator.
 #![forbid(unsafe_code)]
 
+mod compare;
 mod controls;
 mod file;
 mod http;

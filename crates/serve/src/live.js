@@ -89,6 +89,8 @@ async function follow(side, request) {
 /// Runs a side, and shows its result. A run that is still under way for it is given up.
 async function run(side) {
   side.request?.abort();
+  comparison?.abort();
+  delete document.getElementById('compared')?.dataset.shown;
   const request = new AbortController();
   side.request = request;
   side.awaited = request;
@@ -116,7 +118,29 @@ async function run(side) {
   const answer = side.result.querySelector('[id^=answer]');
   if (answer && side.result.querySelector('[data-more]')) await completeAnswer(answer, parts, request);
   if (side.request !== request) return;
+  side.request = null;
+  if (sides.length > 1 && sides.every((one) => one.request === null)) compare();
   side.result.dataset.shown = Number(side.result.dataset.shown ?? 0) + 1;
+}
+
+/// Says what the other setting does to the first, above both.
+let comparison = null;
+async function compare() {
+  const compared = document.getElementById('compared');
+  comparison?.abort();
+  comparison = new AbortController();
+  const { signal } = comparison;
+  try {
+    const reply = await fetch(`compare?${query()}`, { signal });
+    const text = await reply.text();
+    if (signal.aborted) return;
+    // Each side says itself what is wrong with it.
+    compared.innerHTML = reply.ok ? text : '';
+    await enliven(compared);
+    compared.dataset.shown = 'yes';
+  } catch {
+    // A newer setting has come, or the server has gone, which the sides say.
+  }
 }
 
 /// Asks for the answer again, with what other runs would tell: they take longer, and the reader has the first lines meanwhile.

@@ -29,6 +29,7 @@ pub(crate) fn page(state: &State, sources: &Sources) -> Result<String, Problem> 
     let content = html! {
         (chooser(state, sources))
         @if let Some(step) = state.lesson { (lesson(step)) }
+        @if sides.len() > 1 { section #compared aria-label="what the other setting does" {} }
         div #sides class=(if sides.len() > 1 { "two" } else { "one-side" }) {
             @for side in sides {
                 section.side data-side=(side.number()) aria-label=(side_name(*side, sides.len())) {

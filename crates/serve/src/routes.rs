@@ -1,5 +1,6 @@
 //! What a request gets: who asks is checked first, then what is asked for.
 
+use crate::compare::compared;
 use crate::file;
 use crate::http::{Reply, Request, Status};
 use crate::page;
@@ -9,7 +10,7 @@ use crate::sources::Sources;
 use crate::state::{Side, State};
 use crate::token::Token;
 use crate::work::{Desk, Unwanted};
-use overspin_page::MOST_SLICES;
+use overspin_page::{MOST_SLICES, live_words};
 
 const HTML: &str = "text/html; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -82,6 +83,7 @@ impl Routes {
                 let shown = |_: &State, side, made| Reply::of(HTML, page::answer(side, &made));
                 self.made(query, Extent::Answer, has_gone, shown)
             }
+            "compare" => self.compare(query, has_gone),
             "report.html" => self.made(query, WHOLE, has_gone, |state, _, made| {
                 let file = Some(format!("{}.html", file::name(state)));
                 Reply { file, ..Reply::of(HTML, overspin_page::page(&[made.entry])) }
@@ -121,6 +123,25 @@ impl Routes {
         let work = |until, progress: &_| run(&state, side, extent, until, progress);
         match self.desk.take(has_gone, work) {
             Ok(Ok(made)) => shown(&state, side, made),
+            Ok(Err(problem)) => refused(&problem),
+            Err(Unwanted) => Reply::bare(Status::Gone),
+        }
+    }
+
+    /// What one side does to the other.
+    fn compare(&self, query: &str, has_gone: &(dyn Fn() -> bool + Sync)) -> Reply {
+        let state = match State::read(query, &self.sources) {
+            Ok((state, _)) => state,
+            Err(problem) => return refused(&problem),
+        };
+        let sides = [Side::First, Side::Other];
+        let work = |until, progress: &_| -> Result<_, Problem> {
+            let made = sides.map(|side| run(&state, side, Extent::Record, until, progress));
+            let [first, other] = made;
+            compared(&first?.entry.record, &other?.entry.record)
+        };
+        match self.desk.take(has_gone, work) {
+            Ok(Ok(words)) => Reply::of(HTML, live_words(&words).0),
             Ok(Err(problem)) => refused(&problem),
             Err(Unwanted) => Reply::bare(Status::Gone),
         }
@@ -241,6 +262,27 @@ mod tests {
         assert!(
             saved.body.starts_with("<!DOCTYPE html>") && saved.body.contains("id=\"answer-0\"")
         );
+    }
+
+    #[test]
+    fn two_settings_are_compared() {
+        let routes = routes();
+        let of = |rest: &str| {
+            let query = format!("scenario=examples/ticket-overcommit.toml{rest}");
+            routes.reply(&asks(&routes, "compare", &query), &|| false).body
+        };
+        let better = of("&other=domain.guest.lock=xen-pv");
+        assert!(
+            better.contains("<code>right</code>, is better than A") && better.contains("<table"),
+            "{better}"
+        );
+        assert!(!better.contains("--verbose"), "{better}");
+        let same = of("&beside=yes");
+        assert!(!same.contains("is better"), "{same}");
+        // What is cut has no figures.
+        let cut = Routes { desk: Desk::new(Duration::ZERO, &STOP), ..super::tests::routes() };
+        let query = "scenario=examples/ticket-overcommit.toml&beside=yes";
+        assert_eq!(cut.reply(&asks(&cut, "compare", query), &|| false).body, "");
     }
 
     #[test]

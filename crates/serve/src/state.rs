@@ -173,6 +173,8 @@ fn put(settings: &mut Settings, controls: &Controls, set: &str) -> Result<(), Pr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use overspin_testing::Reader;
+    use std::sync::LazyLock;
 
     const TICKET: &str = "scenario=examples/ticket-overcommit.toml";
 
@@ -193,6 +195,33 @@ mod tests {
             assert_eq!(state.query(), query);
         }
         assert_eq!(read("").unwrap().0.query(), TICKET, "the tutorial's is the first");
+    }
+
+    /// Reads a request, whose head and query come from outside.
+    fn request(bytes: &[u8]) {
+        static SOURCES: LazyLock<Sources> = LazyLock::new(|| Sources::new(&[], None).unwrap());
+        let Ok(Some(request)) = crate::http::parse(bytes) else { return };
+        if let Ok((state, side)) = State::read(&request.query, &SOURCES) {
+            let (again, _) = State::read(&state.query(), &SOURCES).unwrap();
+            assert_eq!(again.query(), state.query());
+            assert!(!state.command(side).contains('\n'));
+            crate::file::text(&state, side).unwrap();
+        }
+    }
+
+    #[test]
+    fn damaged_requests_are_read_or_refused() {
+        let reader = Reader {
+            name: "request",
+            read: request,
+            examples: &["crates/serve/tests/inputs/request.txt"],
+            words: &[
+                "&set=", "&other=", "&beside=", "&vary=", "&seeds=2", "%3D", "%", "+", "\r\n",
+                ": ", "Host", "lesson=4",
+            ],
+            inputs: 3000,
+        };
+        reader.try_damaged();
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) fn read(stream: &mut TcpStream) -> Result<Request, Status> {
 }
 
 /// The request that these bytes begin with; `None` if its head is not complete.
-fn parse(bytes: &[u8]) -> Result<Option<Request>, Status> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Request>, Status> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut head = httparse::Request::new(&mut fields);
     match head.parse(bytes) {

@@ -5,5 +5,7 @@ mod head;
 mod reply;
 
 pub(crate) use gate::Gate;
+#[cfg(test)]
+pub(crate) use head::parse;
 pub(crate) use head::{Request, read};
 pub(crate) use reply::{Reply, Status, write};

@@ -163,6 +163,9 @@ fn two_settings_stand_side_by_side() {
     );
     assert_eq!(browser.number("document.querySelectorAll('.result')[0].dataset.shown * 1"), 1.0);
     assert_eq!(browser.number("overspin.timelines.length"), 2.0);
+    let compared = "(document.querySelector('#compared[data-shown] p')?.textContent ?? '')";
+    browser.until(&format!("{compared}.includes('better')"));
+    assert!(browser.text(compared).contains("right"), "{}", browser.text(compared));
     // Both are in the address.
     browser.leave("location.reload()");
     shown(&browser, 1);
