@@ -33,6 +33,7 @@ if command -v chromium > /dev/null; then
         target/release/overspin report - --output "$page" --quiet
     pictured timeline.png 1200,800 "file://$page"
     # The live page: a ticket lock beside one that sleeps.
+    : > "$page"
     target/release/overspin serve --quiet > "$page" &
     server=$!
     until grep -q http "$page"; do sleep 0.1; done

@@ -135,7 +135,9 @@ async function compare() {
     const text = await reply.text();
     if (signal.aborted) return;
     // Each side says itself what is wrong with it.
+    const isOpen = compared.querySelector('details')?.open ?? false;
     compared.innerHTML = reply.ok ? text : '';
+    if (isOpen) compared.querySelector('details')?.setAttribute('open', '');
     await enliven(compared);
     compared.dataset.shown = 'yes';
   } catch {

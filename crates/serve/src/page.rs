@@ -7,8 +7,9 @@ use crate::run::Made;
 use crate::sources::{Sources, What};
 use crate::state::{Side, State};
 use maud::{DOCTYPE, Markup, html};
-use overspin_page::{live_answer, live_result};
+use overspin_page::{live_answer, live_result, live_words};
 use overspin_record::Kind;
+use overspin_report::Block;
 use std::time::Duration;
 
 /// The style sheet: that of the report page, and that of the controls.
@@ -243,6 +244,16 @@ pub(crate) fn result(
         }
     };
     live_result(side.number(), &made.entry, &below).0
+}
+
+/// What the other setting does to the first: the sentences, and behind them the figures.
+pub(crate) fn compared(blocks: &[Block]) -> Markup {
+    let (words, figures): (Vec<Block>, Vec<Block>) =
+        blocks.iter().cloned().partition(|block| !matches!(block, Block::Grid(_)));
+    html! {
+        (live_words(&words))
+        @if !figures.is_empty() { details { summary { "Figures: A is left, B is right" } (live_words(&figures)) } }
+    }
 }
 
 /// The answer of one side, with what its runs beside tell.

@@ -10,7 +10,7 @@ use crate::sources::Sources;
 use crate::state::{Side, State};
 use crate::token::Token;
 use crate::work::{Desk, Unwanted};
-use overspin_page::{MOST_SLICES, live_words};
+use overspin_page::MOST_SLICES;
 
 const HTML: &str = "text/html; charset=utf-8";
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -141,7 +141,7 @@ impl Routes {
             compared(&first?.entry.record, &other?.entry.record)
         };
         match self.desk.take(has_gone, work) {
-            Ok(Ok(words)) => Reply::of(HTML, live_words(&words).0),
+            Ok(Ok(words)) => Reply::of(HTML, page::compared(&words).0),
             Ok(Err(problem)) => refused(&problem),
             Err(Unwanted) => Reply::bare(Status::Gone),
         }
