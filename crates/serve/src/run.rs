@@ -65,6 +65,13 @@ pub(crate) fn run(
     }
     if state.source.what == What::Experiment {
         let experiment = experiment::parse(&state.source.name, &text)?;
+        // The list leaves out those that come with the program; a file may be a copy of one.
+        if experiment.kind.measures_threads() {
+            return Err(Problem::new(
+                "this experiment measures threads of this machine, and the page only simulates",
+                format!("overspin reproduce {}", state.source.name),
+            ));
+        }
         let settings = experiment::Settings { seeds: state.seeds, until, ..Default::default() };
         let result = experiment::reproduce(&experiment, settings, &counts)?;
         let record = experiment::record(&[result]);
@@ -194,6 +201,17 @@ mod tests {
             made.entry.record.to_json(),
             run::record(&scenario, &sets, None, &outcome).to_json()
         );
+    }
+
+    #[test]
+    fn an_experiment_that_measures_this_machine_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let copy = dir.path().join("copy.toml");
+        std::fs::write(&copy, experiment::text("2012-pv-ticketlocks").unwrap()).unwrap();
+        let sources = Sources::new(&[copy], None).unwrap();
+        let (state, side) = State::read("", &sources).unwrap();
+        let made = run(&state, side, Extent::Record, Until::default(), &Progress::default());
+        assert!(made.unwrap_err().cause.contains("measures threads"));
     }
 
     #[test]
