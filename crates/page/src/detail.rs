@@ -87,20 +87,21 @@ impl Watched {
         most: usize,
         make: MakeRun<'_>,
     ) -> Result<Self, Refused> {
-        let observe = |from: Picos| -> Result<Self, Refused> {
-            let mut observers = (Recorder::new(scenario, from, most), WaitLengths::new(scenario));
-            let outcome = make(scenario, seed, &mut observers)?;
-            let timeline = observers.0.finish(&outcome);
-            Ok(Self { outcome, waits: observers.1, timeline })
-        };
-        let run = observe(Picos::ZERO)?;
-        let Some(worst) = run.outcome.worst_waits.first() else { return Ok(run) };
-        if worst.since + worst.time <= run.timeline.until {
-            return Ok(run);
+        let mut observers =
+            (Recorder::new(scenario, Picos::ZERO, most), WaitLengths::new(scenario));
+        let outcome = make(scenario, seed, &mut observers)?;
+        let (recorder, waits) = observers;
+        let mut timeline = recorder.finish(&outcome);
+        if let Some(worst) = outcome.worst_waits.first()
+            && worst.since + worst.time > timeline.until
+        {
+            // A tenth of what fits shows how the wait came about.
+            let before = Picos((timeline.until - timeline.from).0 / 10);
+            let mut recorder = Recorder::new(scenario, worst.since.saturating_sub(before), most);
+            let again = make(scenario, seed, &mut recorder)?;
+            timeline = recorder.finish(&again);
         }
-        // A tenth of what fits shows how the wait came about.
-        let before = Picos((run.timeline.until - run.timeline.from).0 / 10);
-        observe(worst.since.saturating_sub(before))
+        Ok(Self { outcome, waits, timeline })
     }
 
     /// The only run of a record, in detail.

@@ -17,8 +17,8 @@ use overspin_scenario::{Ending, MS, Scenario, Stopped};
 use std::path::Path;
 use std::time::Instant;
 
-/// Most slices and marks of a live timeline: a second of a busy run, and in a browser before one has noticed.
-pub(crate) const LIVE_SLICES: usize = 30_000;
+/// Most slices and marks of a live timeline. To watch, pack and send more takes longer than a hand on a control waits.
+pub(crate) const LIVE_SLICES: usize = 25_000;
 
 /// A result, with the runs beside it.
 #[derive(Debug)]
