@@ -93,11 +93,18 @@ impl Guest {
     }
 
     /// Moves a waiting task from the fullest other vCPU to this one. Returns whether there was one.
+    ///
+    /// A vCPU with a single task keeps it, also while that waits for its idle vCPU to wake up: Linux looks at queues with
+    /// more than one task (`busiest->nr_running > 1` in `load_balance_newidle`). One that has not come up yet keeps none.
     pub(super) fn pull(&self, engine: &Engine) -> bool {
         let here = engine.cpu().index;
         let Some(from) = (1..self.vcpus)
             .map(|i| (here + i) % self.vcpus)
             .filter(|i| self.queues[*i as usize].has_for(here))
+            .filter(|i| {
+                let is_up = self.idle[*i as usize].rest.get() != Rest::Fresh;
+                self.load(engine, *i) > 1 || !is_up
+            })
             .max_by_key(|i| self.load(engine, *i))
         else {
             return false;

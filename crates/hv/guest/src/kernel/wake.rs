@@ -70,6 +70,8 @@ impl World {
         let others = (1..vcpus).map(|i| (here + i) % vcpus);
         let Some((from, task)) = others
             .filter_map(|id| Some((id, of(state, id)?)))
+            // As in the simulator, a vCPU with a single task keeps it.
+            .filter(|(id, _)| state.load(*id) > 1)
             .max_by_key(|(id, _)| state.load(*id))
         else {
             return false;
