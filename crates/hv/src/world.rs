@@ -3,7 +3,7 @@
 use crate::NAME;
 use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World, admin};
 use overspin_locks::find;
-use overspin_scenario::{Domain, Outcome, Scenario};
+use overspin_scenario::{Domain, NewProcess, Outcome, Scenario};
 use overspin_sched::Schedulers;
 use overspin_workload::{First, Kinds, LayoutOf, Loads};
 
@@ -131,7 +131,7 @@ fn has_kernel(domain: &Domain) -> bool {
 }
 
 /// The keys that describe a simulated machine or kernel.
-const IGNORED: [Ignored; 11] = [
+const IGNORED: [Ignored; 12] = [
     Ignored::MACHINE,
     Ignored::NOISE,
     Ignored::GOVERNOR,
@@ -149,6 +149,14 @@ const IGNORED: [Ignored; 11] = [
         "domain.kernel.task_switch and domain.kernel.tick_work",
         |s| s.domains.iter().any(has_kernel),
         "they take the time that they take here",
+    ),
+    Ignored::new(
+        "domain.kernel.new_process",
+        |s| {
+            let gives = |d: &Domain| d.kernel.new_process != NewProcess::Balanced;
+            s.domains.iter().any(|d| has_kernel(d) && gives(d))
+        },
+        "a new process starts on the vCPU with the fewest tasks",
     ),
     Ignored::new(
         "domain.kernel.vmstat",

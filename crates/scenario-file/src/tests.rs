@@ -1,8 +1,8 @@
 use super::built_in::{load, load_text, parse};
 use super::*;
 use overspin_scenario::{
-    Change, Costs, CpuNoise, GuestType, MS, NS, PauseLoopExiting, Picos, Quantiles, SEC, Setting,
-    US,
+    Change, Costs, CpuNoise, GuestType, MS, NS, NewProcess, PauseLoopExiting, Picos, Quantiles,
+    SEC, Setting, US,
 };
 use overspin_testing::{expect_file, expect_section};
 use overspin_workload::Kernbench;
@@ -239,6 +239,16 @@ fn each_vcpu_may_have_a_weight() {
     assert!(e.message.contains("weights for"), "{e}");
     let e = of(&vec![0; vcpus]).unwrap_err();
     assert!(e.message.contains("0 is no weight") && e.help.contains("65535"), "{e}");
+}
+
+#[test]
+fn processes_of_2008_are_for_the_scheduler_of_2008() {
+    let kernel = |sets: &[&str]| good(sets).map(|s| s.domains[1].kernel.new_process);
+    let old = "domain.1.kernel.new_process=2.6.26";
+    assert_eq!(kernel(&[]).unwrap(), NewProcess::Balanced);
+    assert_eq!(kernel(&[old]).unwrap(), NewProcess::Linux2626);
+    let e = kernel(&[old, "domain.1.kernel.scheduler=eevdf"]).unwrap_err();
+    assert!(e.message.contains("cfs-2.6.26") && e.help.contains("new_process"), "{e}");
 }
 
 #[test]

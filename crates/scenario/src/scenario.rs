@@ -477,7 +477,8 @@ impl Domain {
     /// # Errors
     /// Says which key is wrong.
     pub fn check(&self) -> Result<(), Fault> {
-        DOMAIN.check(&tree(self))
+        DOMAIN.check(&tree(self))?;
+        self.kernel.agrees().map_err(|fault| fault.within("kernel"))
     }
 }
 
@@ -496,6 +497,15 @@ words! {
         Voluntary = "voluntary", "Also between the pieces of kernel work of a task that holds no kernel lock.";
         Lazy = "lazy", "Also in such a piece, if another task has waited for a tick.";
         Full = "full", "Also in such a piece, at once.";
+    }
+}
+
+words! {
+    NewProcess, "Where a new process runs." {
+        Balanced = "balanced", "On the vCPU with the fewest tasks, from its start.";
+        Linux2626 = "2.6.26",
+            "As in Linux 2.6.26: at once in place of its parent. When it executes a program, a thread of the kernel stops it \
+             and moves it to a vCPU with fewer tasks.";
     }
 }
 
@@ -521,6 +531,9 @@ parameters! {
         /// A task that slept gets a credit of at most four slices.
         slice: Picos = time(Picos::ZERO, Picos::sec(10)), Is("15ms"),
             "`cfs-2.6.26`: a tick preempts a task that is ahead of a waiting one by more than this.";
+        new_process: NewProcess = Choice(NewProcess::WORDS), Is("balanced"),
+            "Where a new process runs. `balanced`: on the vCPU with the fewest tasks. `2.6.26`, only with `cfs-2.6.26`: at \
+             once in place of its parent; when it executes a program, a kernel thread moves it to a vCPU with fewer tasks.";
         pv_tlb_flush: bool = Boolean, Is("false"),
             "Where a task unmaps memory: the host tells vCPUs without a pCPU, and nobody waits for them.";
         /// `None`: it does not run.
@@ -530,6 +543,23 @@ parameters! {
 }
 
 defaults!(Kernel {});
+
+impl Kernel {
+    /// Checks that values which are each in their range agree with each other.
+    ///
+    /// # Errors
+    /// Says which key is wrong.
+    pub fn agrees(&self) -> Result<(), Fault> {
+        if self.new_process == NewProcess::Linux2626 && self.scheduler != GuestScheduler::Cfs2008 {
+            return Err(Fault::new(
+                "new_process",
+                "`2.6.26` is how the scheduler `cfs-2.6.26` starts a process",
+                "leave `scheduler` or `new_process` out",
+            ));
+        }
+        Ok(())
+    }
+}
 
 #[cfg(test)]
 mod tests {

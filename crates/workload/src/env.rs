@@ -78,6 +78,8 @@ pub trait Env {
     fn write_out(&self, pages: &[u64]);
     /// Starts a task near this one, or on the given vCPU.
     fn spawn(&self, name: String, vcpu: Option<u32>, program: Program);
+    /// For a task that begins to execute a program: where that is how kernels balance their load, it may be moved.
+    fn exec(&self) {}
     /// A new semaphore.
     fn semaphore(&self, count: u32) -> Semaphore;
     /// Takes one unit, sleeping until there is one.

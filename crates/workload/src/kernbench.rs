@@ -86,6 +86,7 @@ fn make(env: &dyn Env, w: &Arc<Kernbench>) {
         let size = random.around(1_000_000, SIZE_SPREAD_PERMILLE);
         let w = Arc::clone(w);
         let driver: Program = Box::new(move |env| {
+            env.exec();
             compile(env, &w, unit, size);
             env.item_done();
             env.up(slots);
@@ -108,6 +109,7 @@ fn compile(env: &dyn Env, w: &Arc<Kernbench>, unit: u32, size: u64) {
         |name: &str, permille: u64, run: fn(&dyn Env, &mut dyn FnMut(), Semaphore, Semaphore)| {
             let w = Arc::clone(w);
             let program: Program = Box::new(move |env| {
+                env.exec();
                 let mut work = Work::new(env, &w.locks);
                 let each = w.share(size, permille);
                 for _ in 0..w.pipe_sleeps {

@@ -67,6 +67,10 @@ impl Env for PartEnv<'_> {
         self.env.compute(work, mode);
     }
 
+    fn exec(&self) {
+        self.env.exec();
+    }
+
     fn unmap(&self) {
         self.env.unmap();
     }

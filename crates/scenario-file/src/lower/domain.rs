@@ -17,6 +17,9 @@ pub(super) fn domain(r: &Reader<'_>, index: usize, host: &Host) -> Result<Domain
     fields.entry("name").or_insert_with(|| format!("domain{index}").into());
     fields.insert("workload".into(), Vec::<()>::new().into());
     let domain: Domain = r.fields(fields)?;
+    domain.kernel.agrees().map_err(|fault| {
+        r.error_within(&format!("kernel.{}", fault.key), fault.message, fault.help)
+    })?;
     let vcpus = domain.vcpus;
     let lock = r.lock("lock")?;
     if let Err(CapacityError { max, .. }) = lock.check_capacity(vcpus as usize) {

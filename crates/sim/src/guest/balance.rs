@@ -8,7 +8,7 @@ use overspin_host::block::Block;
 use overspin_scenario::Picos;
 
 /// The most slices that a task is owed after a sleep (the scheduling latency over four tasks).
-const SLEEPER_SLICES: u64 = 4;
+pub(super) const SLEEPER_SLICES: u64 = 4;
 
 impl Guest {
     /// Number of tasks on a vCPU, including the running one.
@@ -46,7 +46,7 @@ impl Guest {
             self.unlock_queue(engine, target);
             return;
         }
-        self.enqueue(engine, task, target);
+        self.enqueue(engine, task, target, SLEEPER_SLICES * self.domain.kernel.slice);
     }
 
     /// Queues a task on `target`, notifies that vCPU if the task should preempt, and releases the
@@ -56,14 +56,16 @@ impl Guest {
     /// runqueue lock). That matters on an overcommitted host: an idle vCPU that wakes is boosted, may
     /// take the sender's own pCPU, and then spins for the lock that the sender holds. Its kernel
     /// charges this time to no task, because it is still the idle task that spins.
-    pub(super) fn enqueue(&self, engine: &Engine, task: TaskRef, target: u32) {
+    ///
+    /// [`RunQueue::place`](super::runqueue::RunQueue::place) says what `credit` is.
+    pub(super) fn enqueue(&self, engine: &Engine, task: TaskRef, target: u32, credit: Picos) {
         let queue = &self.queues[target as usize];
         let v = &engine.vcpus[(self.first + target) as usize];
         let kernel = &self.domain.kernel;
         if self.eevdf.is_some() && !self.is_idle(v) {
             self.charge(engine, v);
         }
-        self.place(target, task, SLEEPER_SLICES * kernel.slice);
+        self.place(target, task, credit);
         queue.insert(task);
         if let Some(queues) = &self.eevdf {
             if !queues.borrow_mut().preempts(target, task.number()) {
@@ -146,6 +148,9 @@ impl Guest {
         loop {
             let v = engine.cpu();
             let queue = self.queue(v);
+            if let Some(moving) = queue.moving.get() {
+                self.move_away(engine, moving);
+            }
             if queue.len() > 0 || self.pull(engine) {
                 if self.switch(engine) {
                     me.rest.set(Rest::Away);

@@ -158,9 +158,11 @@ impl Env for TaskEnv<'_> {
     fn spawn(&self, name: String, vcpu: Option<u32>, program: Program) {
         let inherited = (Arc::clone(&self.task.vcpus), self.task.awaited);
         let task = self.guest.new_task(self.engine, name, program, inherited);
-        let target = vcpu.unwrap_or_else(|| self.guest.idlest(self.engine, task));
-        self.guest.lock_queue(self.engine, target);
-        self.guest.enqueue(self.engine, task, target);
+        self.guest.start_process(self.engine, task, vcpu);
+    }
+
+    fn exec(&self) {
+        self.guest.exec(self.engine);
     }
 
     fn semaphore(&self, count: u32) -> Semaphore {

@@ -16,6 +16,7 @@ mod disk;
 mod env;
 mod latency;
 mod locks;
+mod process;
 mod report;
 mod runqueue;
 mod shootdown;

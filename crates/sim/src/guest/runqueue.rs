@@ -66,6 +66,8 @@ pub(super) struct RunQueue {
     /// The phase of the vCPU's ticks within the period, and the time of the next tick.
     pub phase: Cell<Picos>,
     pub next_tick: Cell<Picos>,
+    /// The task that the vCPU's kernel thread moves next, and the vCPU that gets it.
+    pub moving: Cell<Option<(TaskRef, u32)>>,
 }
 
 impl RunQueue {
@@ -113,6 +115,13 @@ impl RunQueue {
     /// Removes a waiting task.
     fn remove(&self, task: TaskRef) {
         self.queue.borrow_mut().retain(|t| *t != task);
+    }
+
+    /// Removes a waiting task. Returns whether it was there.
+    pub(super) fn take(&self, task: TaskRef) -> bool {
+        let before = self.len();
+        self.remove(task);
+        self.len() < before
     }
 
     fn take_least(&self) -> Option<TaskRef> {
@@ -226,6 +235,10 @@ impl Guest {
             if goes_on {
                 queue.insert(prev);
             }
+            if queue.moving.get().is_some() {
+                // The kernel thread comes before all tasks. The idle loop is its stand-in.
+                return self.idle_of(v);
+            }
             return queue.take_least().unwrap_or_else(|| self.idle_of(v));
         };
         let mut queues = queues.borrow_mut();
@@ -268,7 +281,7 @@ impl Guest {
     pub(crate) fn finish_switch(&self, engine: &Engine) {
         engine.burn(self.domain.kernel.task_switch);
         let v = engine.cpu();
-        if self.is_idle(v) {
+        if self.is_idle(v) && self.queue(v).moving.get().is_none() {
             self.stop_tick(engine, v);
         } else {
             self.start_tick(engine, v);

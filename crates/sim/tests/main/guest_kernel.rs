@@ -1,8 +1,11 @@
 //! The guest's own scheduler, and the costs of migration and of a shared core.
 
-use crate::common::{domain, hog, host, near, run, scenario, tickless};
-use overspin_scenario::{Ending, Host, MS, Picos, SEC, US, Workloads};
-use overspin_workload::BurnWait;
+use crate::common::{domain, hog, host, near, run, scenario, tickless, traced};
+use overspin_host::Moment;
+use overspin_scenario::{
+    Domain, Ending, Host, Kernel, MS, NewProcess, Outcome, Picos, SEC, US, Workloads,
+};
+use overspin_workload::{BurnWait, Kernbench};
 
 fn burn_wait(threads: u32, burn: Picos, wait: Picos, count: u64) -> Workloads {
     Workloads::from(BurnWait { threads, burn, wait, count, ..BurnWait::default() })
@@ -90,6 +93,79 @@ fn a_sibling_that_comes_and_goes_slows_only_while_it_is_there() {
     let outcome = run(&scenario(host, guests, SEC), 1);
     // Each round has two vCPU switches and the kernel's work for a sleep, some 10 us.
     near(outcome.elapsed, 150 * MS, 150 * US);
+}
+
+/// A compile whose times are far below a slice, so that no tick preempts: what does is a fork or an exec.
+fn short_compile(vcpus: u32, units: u32, new_process: NewProcess) -> Domain {
+    let guest = domain(
+        vcpus,
+        "ticket",
+        Workloads::from(Kernbench {
+            jobs: 1,
+            units,
+            user: MS,
+            system: 200 * US,
+            pipe_sleeps: 1,
+            locks: Vec::new(),
+        }),
+    );
+    Domain { kernel: Kernel { new_process, ..guest.kernel }, ..guest }
+}
+
+/// How often a new task came in place of `make`, of all drivers, of all compilers and assemblers.
+fn preemptions(outcome: &Outcome) -> [u64; 3] {
+    let of = |names: &[&str]| {
+        let tasks = outcome.domains[0].tasks.iter();
+        tasks
+            .filter(|t| names.iter().any(|n| t.name.starts_with(n)))
+            .map(|t| t.preemptions)
+            .sum::<u64>()
+    };
+    [of(&["make"]), of(&["gcc"]), of(&["cc1", "as"])]
+}
+
+/// With one vCPU nothing moves. Each child preempts its parent: a driver preempts `make`, its two children preempt it.
+#[test]
+fn a_new_process_preempts_its_parent() {
+    let units = 20;
+    for (new_process, expected) in
+        [(NewProcess::Balanced, [0, 0, 0]), (NewProcess::Linux2626, [20, 40, 0])]
+    {
+        let guest = short_compile(1, units, new_process);
+        let outcome = run(&scenario(host(1, "null"), vec![guest], SEC), 1);
+        assert_eq!(outcome.ending, Ending::Finished);
+        assert_eq!(preemptions(&outcome), expected, "{new_process:?}");
+        let items: u64 = outcome.domains[0].tasks.iter().map(|t| t.items).sum();
+        assert_eq!(items, 3 * u64::from(units));
+    }
+}
+
+/// With several vCPUs each process also moves, and is preempted for that, because its parent waits on the vCPU where it begins.
+/// Whether it moves or not, all work is done, and each run-queue lock that is taken is given back.
+#[test]
+fn a_process_that_executes_a_program_moves_away_from_its_parent() {
+    for vcpus in [2, 4] {
+        let guest = short_compile(vcpus, 20, NewProcess::Linux2626);
+        let outcome = run(&scenario(host(vcpus, "null"), vec![guest], SEC), 1);
+        assert_eq!(outcome.ending, Ending::Finished);
+        assert_eq!(preemptions(&outcome), [20, 60, 40], "{vcpus}");
+    }
+}
+
+/// Two vCPUs take turns on one pCPU. A process that moves to the idle vCPU waits there for that vCPU's turn. Its old vCPU soon
+/// idles, and leaves it there.
+#[test]
+fn an_idle_vcpu_leaves_a_single_task_to_its_own_vcpu() {
+    let guest = short_compile(2, 20, NewProcess::Linux2626);
+    let (_, trace) = traced(&scenario(host(1, "rr"), vec![guest], SEC), 1);
+    // Task 0 is `make`; each unit has three, the first of which is the driver. The second vCPU comes up after some units.
+    for driver in (0..20).skip(10).map(|unit| 1 + 3 * unit) {
+        let mut vcpus = trace.iter().filter_map(|(_, moment)| match *moment {
+            Moment::Task { vcpu, task: Some(task) } if task == driver => Some(vcpu),
+            _ => None,
+        });
+        assert_eq!([vcpus.next(), vcpus.next()], [Some(0), Some(1)], "{driver}");
+    }
 }
 
 /// Of the time that a task slept through, a kernel of 2008 owes it four slices at most (`SLEEPER_SLICES`).

@@ -6,8 +6,9 @@ use crate::conservation::{check_locks, check_scheduling, check_times};
 use overspin_host::Refused;
 use overspin_scenario::{
     Change, Costs, DirectedYieldRules, Domain, Ending, Event, HaltPolling, Host, Kernel, MS, NS,
-    Noise, NoisePlacement, NotificationProtocol, NotifiedGuests, PauseLoopExiting, Picos, Pool,
-    Preemption, PreemptionNotification, Quantiles, Scenario, Settings, US, Varying, Workloads,
+    NewProcess, Noise, NoisePlacement, NotificationProtocol, NotifiedGuests, PauseLoopExiting,
+    Picos, Pool, Preemption, PreemptionNotification, Quantiles, Scenario, Settings, US, Varying,
+    Workloads,
 };
 use overspin_workload::{BurnWait, Distribution, LockLoop, Mode};
 use proptest::prelude::*;
@@ -88,6 +89,11 @@ fn guest() -> impl Strategy<Value = Domain> {
                 kernel: Kernel {
                     hz,
                     preemption,
+                    new_process: if weight % 2 == 0 {
+                        NewProcess::Linux2626
+                    } else {
+                        NewProcess::Balanced
+                    },
                     pv_tlb_flush: vcpus % 2 == 0,
                     ..Kernel::default()
                 },
