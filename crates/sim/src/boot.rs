@@ -66,6 +66,7 @@ pub(crate) fn build(
         machine: Machine {
             pcpus: (0..pcpus).map(|_| Pcpu::new()).collect(),
             sockets: (0..host.sockets).map(|_| Socket::default()).collect(),
+            locks_run_queues: Cell::new(false),
             host_lines: memory.lines(HOST_LINES * vcpus.len()),
             memory,
         },
@@ -110,6 +111,7 @@ pub(crate) fn start(
         engine.hypervisor(0, |h, _, out| admin::create(h, &guest.domain, out))?;
         guest.boot(engine);
     }
+    engine.find_run_queue_locks();
     let finite = guests.iter().filter(|g| !g.loads.is_endless()).count() as u32;
     // If no workload ends, the run goes to its limit.
     engine.end.unfinished.set(if finite == 0 {

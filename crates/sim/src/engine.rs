@@ -62,6 +62,8 @@ pub(crate) struct Machine {
     pub pcpus: Vec<Pcpu>,
     pub sockets: Vec<Socket>,
     pub memory: Memory,
+    /// Run queues have locks, and interrupts of the host cost time (see `run_queue.rs`).
+    pub locks_run_queues: Cell<bool>,
     /// The first of the lines with what the host knows of its vCPUs (see `directed_yield.rs`).
     pub host_lines: usize,
 }

@@ -60,7 +60,15 @@ fn both_locks(now: Picos, low: Picos, high: Picos) -> Picos {
 impl Engine {
     /// Whether run queues have locks. They do only if directed yields can contend for them.
     pub(crate) fn locks_run_queues(&self) -> bool {
-        self.scenario.host.directed_yield && self.scenario.host.pause_loop_exiting.is_some()
+        self.machine.locks_run_queues.get()
+    }
+
+    /// Looks whether they do, once all vCPUs exist. No pool ever gets another scheduler.
+    pub(crate) fn find_run_queue_locks(&self) {
+        let host = &self.scenario.host;
+        let may = host.directed_yield && host.pause_loop_exiting.is_some();
+        let does = may && self.any_vcpu(|h, _| h.scheduler().directs_yields());
+        self.machine.locks_run_queues.set(does);
     }
 
     fn lock_of(&self, pcpu: u32) -> &RunQueueLock {
