@@ -22,7 +22,7 @@ use overspin_runs::catalog::catalog;
 use overspin_runs::run::causes::{compact, grid, row};
 use overspin_scenario::{
     Cause, DomainOutcome, Ending, LongWait, Outcome, Picos, Scenario, ShootdownOutcome, VcpuId,
-    WaitCauses,
+    VcpuOutcome, WaitCauses,
 };
 
 /// Most locks in a table.
@@ -185,6 +185,7 @@ fn domain_story(domain: &DomainOutcome, time: Picos, blocks: &mut Vec<Block>) {
     if let Some(shootdowns) = &domain.shootdowns {
         blocks.push(Block::Text(shootdown_story(shootdowns, vcpu_time)));
     }
+    blocks.extend(exit_story(domain).map(Block::Text));
     if all.total() == Picos::ZERO {
         let waited: Picos = domain.locks.iter().map(|l| l.wait_total).sum();
         blocks.push(Block::Text(match waited {
@@ -256,6 +257,33 @@ fn shootdown_story(shootdowns: &ShootdownOutcome, vcpu_time: Picos) -> String {
         share(*waited, vcpu_time),
         share(*preempted, *waited),
     )
+}
+
+/// What pause-loop exits and interrupts of the host took from the vCPUs of a domain; `None` if there were none.
+fn exit_story(domain: &DomainOutcome) -> Option<String> {
+    let sum = |of: fn(&VcpuOutcome) -> Picos| domain.vcpus.iter().map(of).sum::<Picos>();
+    let count = |of: fn(&VcpuOutcome) -> u64| domain.vcpus.iter().map(of).sum::<u64>();
+    let (running, exiting, interrupted) =
+        (sum(|v| v.running), sum(|v| v.exiting), sum(|v| v.interrupted));
+    let exits = match count(|v| v.spin_exits) {
+        0 => None,
+        exits => Some(format!(
+            "The vCPUs exited {exits} times because they spun, and the host yielded to one of them {} times. That took {} s: \
+             {} % of their time on pCPUs.",
+            count(|v| v.directed_yields),
+            seconds(exiting),
+            share(exiting, running),
+        )),
+    };
+    let interrupts = (interrupted > Picos::ZERO).then(|| {
+        format!(
+            "Interrupts of the host that switched nothing kept them out of their guest for {} s: {} %.",
+            seconds(interrupted),
+            share(interrupted, running),
+        )
+    });
+    let all: Vec<String> = exits.into_iter().chain(interrupts).collect();
+    (!all.is_empty()).then(|| all.join(" "))
 }
 
 /// How long the vCPUs of a domain wanted a pCPU and had none, as a second sentence; nothing if they never did.

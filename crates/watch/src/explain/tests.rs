@@ -31,6 +31,27 @@ fn flat(blocks: &[Block]) -> String {
 }
 
 #[test]
+fn what_exits_and_interrupts_of_the_host_took_is_told() {
+    let vcpu = |exits, exiting, interrupted| VcpuOutcome {
+        running: 10 * SEC,
+        spin_exits: exits,
+        directed_yields: exits / 2,
+        exiting,
+        interrupted,
+        ..VcpuOutcome::default()
+    };
+    let of = |vcpus| exit_story(&DomainOutcome { vcpus, ..DomainOutcome::default() });
+    assert_eq!(of(vec![vcpu(0, Picos::ZERO, Picos::ZERO)]), None);
+    let told = of(vec![vcpu(100, SEC, Picos::ZERO), vcpu(300, 2 * SEC, 400 * MS)]).unwrap();
+    assert_eq!(
+        told,
+        "The vCPUs exited 400 times because they spun, and the host yielded to one of them 200 times. That took 3.000 s: \
+         15.0 % of their time on pCPUs. Interrupts of the host that switched nothing kept them out of their guest for \
+         0.400 s: 2.0 %."
+    );
+}
+
+#[test]
 fn an_overcommitted_ticket_lock_waits_for_next_waiters() {
     let (scenario, outcome) = ran(SCENARIO);
     let told = flat(&run(&scenario, &outcome, Some("t.pftrace")));
