@@ -7,7 +7,7 @@ use crate::failure::{Failure, Verdict};
 use crate::{
     advise, bench, calibrate, check, compare, doctor, exec, explain, fit, import, linux, list, man,
     measure, merge, named_output, report, reproduce, run, schedbench, serve, show, top, validate,
-    xen_emulated,
+    watch, xen_emulated,
 };
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -71,6 +71,9 @@ pub(crate) enum Command {
     /// Show a run as xentop shows a host: pCPUs, domains, vCPUs, locks, steal. Keys: q quits, space pauses, + and
     /// - or the arrows change the speed
     Top(top::TopArgs),
+    /// Watch this machine, or a program on it, and name what slows it down: steal, quotas, too few CPUs, pause-loop exits of
+    /// guests, waits for mutexes
+    Watch(watch::WatchArgs),
     /// Look at this machine: what the commands lack here, what each missing thing costs, and the remedy
     Doctor(doctor::DoctorArgs),
     /// Write shell completions to standard output
@@ -92,6 +95,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Real programs and machines",
         &[
             "exec",
+            "watch",
             "fit",
             "import",
             "measure",
@@ -188,6 +192,7 @@ pub(crate) fn run(args: &Args, parts: &Parts) -> Result<Verdict, Failure> {
         Command::Advise(command) => advise::advise(command, &args.global),
         Command::Validate(command) => validate::validate(command, &args.global),
         Command::Top(command) => top::top(command, &args.global),
+        Command::Watch(command) => watch::watch(command, &args.global),
         Command::Doctor(command) => doctor::doctor(command, &args.global),
         Command::Completions { shell } => {
             let mut text = Vec::new();

@@ -51,8 +51,10 @@ mod screen;
 mod serve;
 mod show;
 mod signals;
+mod terminal;
 mod top;
 mod validate;
+mod watch;
 mod world;
 mod xen_emulated;
 

@@ -17,4 +17,5 @@ pub mod real;
 pub mod rt_app;
 pub mod runqlat;
 pub mod validate;
+pub mod watch;
 pub mod xen_spinlocks;

@@ -247,8 +247,40 @@ fn secure(file: &File) -> Option<Obstacle> {
 pub const RUN: &str = "OVERSPIN_RUN";
 
 /// What begins the shared memory of a run: this number, then device and inode of the recording's file, which is also open
-/// (0 without a recording), and its number.
-pub const MAGIC: u64 = 0x314e_5552_4e50_534f;
+/// (0 without a recording), and its number. [`Waits`] follow.
+pub const MAGIC: u64 = 0x324e_5552_4e50_534f;
+
+/// Where [`Waits`] are in the shared memory of a run.
+pub const WAITS: usize = 4 * size_of::<u64>();
+
+/// Waits for mutexes in all processes of a run so far. Only `overspin exec --stats` counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Acquisitions that had to wait, and have ended.
+    pub ended: u64,
+    /// Their time, summed over the threads.
+    pub waited_ns: u64,
+}
+
+impl Waits {
+    /// Reads them from the shared memory of a run, whose file `/proc` shows for each process that has it open.
+    ///
+    /// # Errors
+    /// Those of reading; and if this is no such memory.
+    pub fn read(file: &File) -> std::io::Result<Self> {
+        let mut bytes = [0; WAITS + 2 * size_of::<u64>()];
+        file.read_exact_at(&mut bytes, 0)?;
+        let word = |at: usize| {
+            let mut word = [0; size_of::<u64>()];
+            word.copy_from_slice(&bytes[at..at + size_of::<u64>()]);
+            u64::from_ne_bytes(word)
+        };
+        if word(0) != MAGIC {
+            return Err(std::io::ErrorKind::InvalidData.into());
+        }
+        Ok(Self { ended: word(WAITS), waited_ns: word(WAITS + size_of::<u64>()) })
+    }
+}
 
 /// Bytes of the shared memory of a run.
 pub const SHARED: u64 = 1 << 14;
@@ -317,6 +349,21 @@ mod tests {
         }
         bytes.extend(loader);
         bytes
+    }
+
+    #[test]
+    fn waits_are_read_from_the_memory_of_a_run_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |words: &[u64]| {
+            let path = folder.path().join("run");
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            std::fs::write(&path, bytes).unwrap();
+            Waits::read(&File::open(&path).unwrap())
+        };
+        let waits = Waits { ended: 12, waited_ns: 3456 };
+        assert_eq!(of(&[MAGIC, 1, 2, 3, 12, 3456, 9]).unwrap(), waits);
+        assert!(of(&[MAGIC + 1, 1, 2, 3, 12, 3456]).is_err());
+        assert!(of(&[MAGIC, 1, 2, 3, 12]).is_err());
     }
 
     #[test]

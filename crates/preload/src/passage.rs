@@ -34,7 +34,7 @@ use crate::shadow::{self, Holder, Shadow};
 use crate::shards;
 use crate::system::{KeepErrno, pause};
 use crate::waiters::Waiters;
-use crate::{real, stats, tally};
+use crate::{real, record, stats, tally};
 
 /// The time that a releaser keeps the lock when a thread that sleeps on the mutex is next. It is about the time that
 /// a sleeper takes to wake up on a free CPU.
@@ -73,8 +73,10 @@ unsafe fn lock_past_lock(mutex: *mut pthread_mutex_t, shadow: &Shadow) -> c_int 
     let mut result = unsafe { real::trylock(mutex) };
     let contended = result == libc::EBUSY;
     if contended {
+        let began = stats::are_on().then(record::now);
         // SAFETY: as the caller promises.
         result = unsafe { real::lock(mutex) };
+        began.into_iter().for_each(tally::waited);
     }
     if result == 0 {
         acquired_past_lock(shadow, contended);
@@ -158,8 +160,10 @@ pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: u
     // SAFETY: this thread is in its seat, and served.
     let contended = counts && !unsafe { shadow.try_lock() };
     if contended || !counts {
+        let began = contended.then(record::now);
         // SAFETY: as above.
         unsafe { shadow.lock() };
+        began.into_iter().for_each(tally::waited);
     }
     mine.0.leave();
     if shadow.is_bypassed() {

@@ -198,7 +198,7 @@ pub(crate) fn is_on() -> bool {
 }
 
 /// Nanoseconds of a clock that only goes forward.
-fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: the clock exists, and the call writes `time`.
     let time = unsafe {

@@ -7,6 +7,7 @@
 //! | Who | Writes |
 //! |---|---|
 //! | a process, at its first mutex | that it took one |
+//! | a thread that has waited for a mutex, if there are statistics | how long; `overspin watch` reads the sums |
 //! | a process without a mutex, at its end | that it ended so |
 //! | a process that starts a program into which the loader will not put this library | the program's name, and the reason |
 //! | a process that has written a recording of its own | the recording's name |
@@ -25,7 +26,7 @@ use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
-use overspin_native::preload::{MAGIC, Obstacle, RUN, SHARED};
+use overspin_native::preload::{MAGIC, Obstacle, RUN, SHARED, WAITS};
 
 use crate::record;
 use crate::system::say;
@@ -61,6 +62,9 @@ pub(crate) struct Tally {
     device: AtomicU64,
     inode: AtomicU64,
     recording: AtomicU64,
+    /// Waits for mutexes, as `overspin_native::preload::Waits` reads them while the program runs.
+    waits: AtomicU64,
+    waited_ns: AtomicU64,
     /// Processes that have taken a mutex, and that have ended without one.
     took: AtomicU32,
     idle: AtomicU32,
@@ -71,6 +75,8 @@ pub(crate) struct Tally {
 }
 
 const _: () = assert!(size_of::<Tally>() as u64 <= SHARED);
+const _: () = assert!(std::mem::offset_of!(Tally, waits) == WAITS);
+const _: () = assert!(std::mem::offset_of!(Tally, waited_ns) == WAITS + size_of::<u64>());
 
 static TALLY: AtomicPtr<Tally> = AtomicPtr::new(ptr::null_mut());
 static FIRST: AtomicU32 = AtomicU32::new(0);
@@ -149,6 +155,15 @@ fn first_mutex() {
         && let Some(tally) = tally()
     {
         tally.took.fetch_add(1, Relaxed);
+    }
+}
+
+/// Notes a wait for a mutex that began at `began`, by [`record::now`], and has ended.
+#[cold]
+pub(crate) fn waited(began: u64) {
+    if let Some(tally) = tally() {
+        tally.waits.fetch_add(1, Relaxed);
+        tally.waited_ns.fetch_add(record::now().saturating_sub(began), Relaxed);
     }
 }
 

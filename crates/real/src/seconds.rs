@@ -89,7 +89,7 @@ fn shares(ticks: [u64; 8]) -> Option<Shares> {
 
 /// Counters of the kernel at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Counters {
+pub struct Counters {
     /// User, nice, system, idle, iowait, irq, softirq, steal: clock ticks of all CPUs.
     ticks: [u64; 8],
     interrupts: u64,
@@ -122,17 +122,24 @@ fn after(text: &str, word: &str) -> Option<u64> {
 
 impl Counters {
     fn now(contention: Option<&Contention>) -> Self {
-        let read = |path: &str| fs::read_to_string(path).ok();
-        let (stat, vmstat) = (read("/proc/stat"), read("/proc/vmstat"));
-        let pressure = ["cpu", "io", "memory"].map(|what| read(&format!("/proc/pressure/{what}")));
-        let schedstat = read("/proc/schedstat");
-        let this = Self::of(&Sources {
+        let this = Self::read(Path::new("/"));
+        Self { contentions: contention.and_then(Contention::begun), ..this }
+    }
+
+    /// Those of the machine whose files are below `root`. Waits for the kernel's locks are not among them.
+    #[must_use]
+    pub fn read(root: &Path) -> Self {
+        let proc = root.join("proc");
+        let read = |path: &str| fs::read_to_string(proc.join(path)).ok();
+        let (stat, vmstat) = (read("stat"), read("vmstat"));
+        let pressure = ["cpu", "io", "memory"].map(|what| read(&format!("pressure/{what}")));
+        let schedstat = read("schedstat");
+        Self::of(&Sources {
             stat: stat.as_deref().unwrap_or_default(),
             vmstat: vmstat.as_deref().unwrap_or_default(),
             pressure: pressure.each_ref().map(Option::as_deref),
             schedstat: schedstat.as_deref(),
-        });
-        Self { contentions: contention.and_then(Contention::begun), ..this }
+        })
     }
 
     /// What is not there counts as 0, or as unknown if it is optional.
@@ -167,7 +174,8 @@ impl Counters {
     }
 
     /// What happened from `before` to `self`, in `length` seconds.
-    fn since(&self, before: &Self, until_s: f64, length: f64) -> Second {
+    #[must_use]
+    pub fn since(&self, before: &Self, until_s: f64, length: f64) -> Second {
         let rate = |now: u64, then: u64| now.saturating_sub(then) as f64 / length;
         let counted =
             |now: Option<u64>, then: Option<u64>| now.zip(then).map(|(now, then)| rate(now, then));

@@ -3,7 +3,6 @@
 //! The run is on a thread of its own and hands over frames; it waits when nobody takes them. So the view
 //! decides the pace, and a paused view costs nothing.
 
-mod terminal;
 mod view;
 
 use crate::args::{EXIT_CODES, Global};

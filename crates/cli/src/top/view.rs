@@ -1,9 +1,9 @@
 //! The view on a terminal: takes frames at the pace that the user chose, and reads keys.
 
-use super::terminal::{Terminal, error};
 use super::{Run, Shared, fault};
 use crate::failure::{Failure, Verdict};
 use crate::screen;
+use crate::terminal::{Terminal, error, size};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
 use overspin_report::{Block, Screen, text_on, two_digits};
 use overspin_scenario::Picos;
@@ -141,14 +141,6 @@ fn show(
             None => {}
         }
         shared.interval.store(pace.interval.0, Ordering::Relaxed);
-    }
-}
-
-/// Columns and lines of the terminal. One that does not know its size says 0: it gets the usual size.
-fn size() -> Result<(u16, u16), Failure> {
-    match crossterm::terminal::size().map_err(|e| error(&e))? {
-        (0, _) | (_, 0) => Ok((80, 24)),
-        size => Ok(size),
     }
 }
 

@@ -77,12 +77,7 @@ fn cpus(place: &Place, environment: &Environment) -> Finding {
 
 /// The limit on CPU time of this process' group, in CPUs.
 fn quota(place: &Place) -> Finding {
-    let text = place.read("sys/fs/cgroup/cpu.max");
-    let limit = text.as_deref().and_then(|text| {
-        let (quota, period) = text.split_once(' ')?;
-        Some(quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?)
-    });
-    match limit {
+    match crate::watch::quota(&place.root.join("sys/fs/cgroup")) {
         None => Finding::fine("CPU limit", "none"),
         Some(cpus) => Finding::new(
             "CPU limit",

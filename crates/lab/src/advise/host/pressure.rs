@@ -1,5 +1,6 @@
 //! How short of CPU time this machine is now, as its kernel tells.
 
+use crate::watch::{Guests, Throttling};
 use overspin_report::two_digits;
 use serde::Serialize;
 use std::fs;
@@ -98,22 +99,9 @@ fn last_minute(text: &str) -> Option<f64> {
 impl Counters {
     fn read(root: &Path) -> Self {
         Self {
-            throttled: throttled(&root.join("sys/fs/cgroup"), 6),
-            yields: read(root, "sys/kernel/debug/kvm/directed_yield_attempted")
-                .and_then(|text| text.trim().parse().ok()),
+            throttled: Throttling::within(&root.join("sys/fs/cgroup"))
+                .map(|all| [all.throttled, all.periods]),
+            yields: Guests::read(root).ok().map(|guests| guests.yields),
         }
     }
-}
-
-/// Throttled and all periods of the groups in `folder`, to a depth.
-fn throttled(folder: &Path, depth: usize) -> Option<[u64; 2]> {
-    let stat = fs::read_to_string(folder.join("cpu.stat")).ok();
-    let value = |key: &str| {
-        let line = stat.as_deref()?.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' '))?;
-        line.parse::<u64>().ok()
-    };
-    let own = value("nr_throttled").zip(value("nr_periods")).map(|(hit, all)| [hit, all]);
-    let inner = fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
-    let inner = inner.filter(|p| depth > 0 && p.is_dir()).filter_map(|p| throttled(&p, depth - 1));
-    own.into_iter().chain(inner).reduce(|[a, b], [c, d]| [a + c, b + d])
 }

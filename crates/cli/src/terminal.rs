@@ -28,10 +28,10 @@ fn restore() {
 }
 
 /// The changed terminal, until it is dropped.
-pub(super) struct Terminal(());
+pub(crate) struct Terminal(());
 
 impl Terminal {
-    pub(super) fn take() -> Result<Self, Failure> {
+    pub(crate) fn take() -> Result<Self, Failure> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             signals::on_end(restore);
@@ -49,7 +49,7 @@ impl Terminal {
     }
 
     /// Shows these lines; what does not fit is cut.
-    pub(super) fn show(&self, text: &str, (columns, lines): (u16, u16)) -> Result<(), Failure> {
+    pub(crate) fn show(&self, text: &str, (columns, lines): (u16, u16)) -> Result<(), Failure> {
         let mut out = Vec::new();
         let draw = |out: &mut Vec<u8>| -> io::Result<()> {
             for (row, line) in (0..lines).zip(text.lines()) {
@@ -74,9 +74,17 @@ impl Drop for Terminal {
     }
 }
 
-pub(super) fn error(cause: &io::Error) -> Failure {
+/// Columns and lines of the terminal. One that does not know its size says 0: it gets the usual size.
+pub(crate) fn size() -> Result<(u16, u16), Failure> {
+    match crossterm::terminal::size().map_err(|e| error(&e))? {
+        (0, _) | (_, 0) => Ok((80, 24)),
+        size => Ok(size),
+    }
+}
+
+pub(crate) fn error(cause: &io::Error) -> Failure {
     Failure::environment(
         format!("cannot use this terminal: {cause}"),
-        "use --once or --batch, which print plain text",
+        "use --once, which prints plain text",
     )
 }

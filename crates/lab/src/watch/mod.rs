@@ -1,0 +1,114 @@
+//! What a live machine does to a program: steal, quotas, run delay, pause-loop exits of guests, waits for mutexes.
+//!
+//! A [`Watcher`] reads counters of the kernel and says what happened between two readings: an [`Interval`]. [`judge`] names
+//! its worst cause in a sentence; it is a function of the interval and of nothing else. [`report`] is the screen,
+//! [`prometheus`] the text for a scraper.
+
+mod group;
+mod guests;
+mod judgement;
+mod mutexes;
+mod prometheus;
+mod report;
+mod threads;
+mod unseen;
+mod watcher;
+
+pub use group::{Throttling, quota};
+pub use guests::Guests;
+pub use judgement::{Cause, Judgement, judge};
+pub use prometheus::prometheus;
+pub use report::report;
+pub use watcher::{Target, Watcher};
+
+use overspin_scenario::Second;
+use serde::Serialize;
+
+/// What happened between two readings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Interval {
+    /// Its length.
+    pub length_s: f64,
+    /// CPUs of the machine.
+    pub cpus: usize,
+    /// The machine.
+    pub machine: Second,
+    /// The program that is watched, if one is.
+    pub program: Option<Program>,
+    /// Groups with a quota: those around the program, or all of the machine.
+    pub quotas: Vec<Quota>,
+    /// What KVM counted.
+    pub guests: Option<Guests>,
+    /// CPU time of this command in a second.
+    pub own_cpu: Option<f64>,
+    /// What could not be read.
+    pub unseen: Vec<Unseen>,
+}
+
+/// The program that is watched. Rates are in seconds, or events, of all its threads in a second.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Program {
+    /// The name of its first process, or the group's.
+    pub name: String,
+    /// Processes at the end of the interval.
+    pub processes: usize,
+    /// Threads at the end of the interval, as far as they were read.
+    pub threads: usize,
+    /// Threads that were not read.
+    pub left_out: usize,
+    /// CPUs that it may use.
+    pub allowed: Option<usize>,
+    /// Time that its threads had a CPU.
+    pub running: f64,
+    /// Time that they were ready and had none (run delay).
+    pub waiting: f64,
+    /// Involuntary switches: a thread was descheduled.
+    pub preempted: f64,
+    /// Voluntary switches: a thread went to sleep.
+    pub slept: f64,
+    /// Waits for its mutexes, if it runs under `overspin exec --stats`.
+    pub mutexes: Option<Mutexes>,
+}
+
+/// Waits for mutexes that ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Mutexes {
+    /// Waits a second.
+    pub waits: f64,
+    /// Their time, of all threads, in a second.
+    pub waited: f64,
+}
+
+/// A group with a quota of CPU time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Quota {
+    /// Its path.
+    pub group: String,
+    /// The CPUs that it may use.
+    pub cpus: f64,
+    /// How often it was stopped.
+    pub counted: Throttling,
+}
+
+impl Quota {
+    /// The part of its periods in which it used up its quota.
+    #[must_use]
+    pub fn hit(&self) -> f64 {
+        match self.counted.periods {
+            0 => 0.0,
+            all => self.counted.throttled as f64 / all as f64,
+        }
+    }
+}
+
+/// Something that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unseen {
+    /// What.
+    pub what: String,
+    /// Why, and how to let this command see it.
+    pub remedy: String,
+}
+
+#[cfg(test)]
+mod tests;
