@@ -163,7 +163,7 @@ struct Session<'a> {
 impl Session<'_> {
     /// The next interval, written where it is asked for.
     fn take(&mut self) -> Result<Interval, Failure> {
-        let interval = self.watcher.next();
+        let interval = self.watcher.interval();
         if let Some(kept) = &mut self.kept {
             kept.push(told(&interval));
         }

@@ -33,6 +33,8 @@ const MEMORY: f64 = 0.05;
 const DISK: f64 = 0.20;
 /// CPUs that are idle for this part would have had room.
 const ROOM: f64 = 0.25;
+/// A program that wants more CPUs than it may use, by this factor, does not fit even alone.
+const FITS: f64 = 1.05;
 
 /// What slows it down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -375,23 +377,24 @@ fn of_cpus(value: &str, interval: &Interval) -> (String, &'static str) {
             "see whether its threads are pinned one by one (`taskset -apc PID`), or wake each other all at once",
         );
     }
+    // Threads that are ready on average: with fewer than CPUs, the program alone would fit.
+    let wanted = program.running + program.waiting;
+    let own = format!(
+        "its own threads wanted {} CPUs of the {allowed} that it may use",
+        two_digits(wanted)
+    );
+    let wants_more = wanted > FITS * allowed as f64;
     match others.filter(|others| *others >= ROOM * allowed as f64) {
         Some(others) => (
             format!(
-                "too few CPUs: {begin}, as other programs used {} of the {} CPUs",
+                "too few CPUs: {begin}, as other programs used {} of the {} CPUs{}",
                 two_digits(others),
-                interval.cpus
+                interval.cpus,
+                if wants_more { format!(" and {own}") } else { String::new() }
             ),
             "stop or move what runs beside it, or weigh it down (`cpu.weight`, `nice`)",
         ),
-        None => (
-            format!(
-                "too few CPUs: {begin}, as its own {} threads want more than {allowed} CPU{}",
-                program.threads,
-                if allowed == 1 { "" } else { "s" }
-            ),
-            "give it more CPUs, or fewer threads",
-        ),
+        None => (format!("too few CPUs: {begin}, as {own}"), "give it more CPUs, or fewer threads"),
     }
 }
 

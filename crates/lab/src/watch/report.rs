@@ -10,7 +10,6 @@ pub fn report(interval: &Interval, judgement: &Judgement) -> Vec<Block> {
     if !judgement.remedy.is_empty() {
         blocks.push(Block::Text(format!("Remedy: {}.", judgement.remedy)));
     }
-    blocks.push(Block::Lines(String::new()));
     let mut grid = Grid::new(1, &["counted", "value", "limit", ""]);
     grid.notes = 1;
     for check in &judgement.checks {

@@ -99,11 +99,17 @@ fn run_delay_says_who_has_the_cpus() {
     }));
     assert!(beside.contains("75 %"), "{beside}");
     assert!(beside.contains("other programs used 3.0 of the 4 CPUs"), "{beside}");
+    assert!(!beside.contains("its own threads"), "4 threads would fit: {beside}");
+    let both = sentence(with_program(|interval, program| {
+        busy(interval);
+        (program.running, program.waiting) = (2.0, 6.0);
+    }));
+    assert!(both.contains("2.0 of the 4 CPUs and its own threads wanted 8.0"), "{both}");
     let alone = sentence(with_program(|interval, program| {
         busy(interval);
         (program.running, program.waiting) = (3.9, 3.9);
     }));
-    assert!(alone.contains("its own 8 threads want more than 4 CPUs"), "{alone}");
+    assert!(alone.contains("its own threads wanted 7.8 CPUs of the 4"), "{alone}");
     let confined = sentence(with_program(|interval, program| {
         interval.machine.shares = shares(25.0, 75.0, 0.0);
         (program.running, program.waiting, program.allowed) = (1.0, 7.0, Some(1));
@@ -237,10 +243,10 @@ fn both_versions_of_groups_are_read() {
     write(root.path(), "sys/fs/cgroup/a/cpu.max", "max 100000\n");
     let folder = root.path().join(group);
     assert_eq!(quota(&folder), Some(0.5));
-    assert_eq!(with_quota(root.path()), [folder.clone()]);
+    assert_eq!(with_quota(root.path()), std::slice::from_ref(&folder));
     assert_eq!(
         around(root.path(), "0::/a/b/c\n"),
-        [folder.clone()],
+        std::slice::from_ref(&folder),
         "its own group and those around"
     );
     assert_eq!(processes(&root.path().join("sys/fs/cgroup/a")), [7, 9]);
@@ -292,7 +298,7 @@ fn a_watcher_sees_what_happens_between_two_readings() {
     write(root, "proc/stat", &format!("cpu 190 0 0 100 0 0 0 10\n{cpus}"));
     write(root, "proc/7/task/7/schedstat", "3001000 1002000 2");
     write(root, "sys/fs/cgroup/a/cpu.stat", "nr_periods 5\nnr_throttled 3\nthrottled_usec 9\n");
-    let interval = watcher.next();
+    let interval = watcher.interval();
     assert_eq!(interval.cpus, 2);
     assert_eq!(interval.machine.shares.map(|shares| shares.steal), Some(10.0));
     let program = interval.program.as_ref().unwrap();
@@ -307,7 +313,7 @@ fn a_watcher_sees_what_happens_between_two_readings() {
 
     // The program ends; what it did stays in the whole.
     fs::remove_dir_all(root.join("proc/7")).unwrap();
-    let last = watcher.next();
+    let last = watcher.interval();
     assert!(watcher.is_over());
     assert_eq!(last.program.as_ref().map(|program| program.running), Some(0.0));
     let whole = watcher.whole().unwrap();

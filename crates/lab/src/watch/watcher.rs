@@ -81,7 +81,7 @@ impl Watcher {
     }
 
     /// What has happened since the last time.
-    pub fn next(&mut self) -> Interval {
+    pub fn interval(&mut self) -> Interval {
         let now = self.read();
         let interval = self.between(&self.before, &now);
         match &mut self.whole {
