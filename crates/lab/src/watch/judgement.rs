@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | steal | stolen / (used + stolen) | 5 %; a machine with CPUs of its own has none, and up to 2 % is a host's own work. It must also be 1 % of all CPU time: on an idle machine a single tick would be a large part |
 //! | quota | stopped / (ran + stopped) | 5 % of the periods: with periods of 100 ms, a stop every two seconds |
-//! | CPUs | ready without a CPU / (ran + ready) | 5 %; with a free CPU, a thread waits for microseconds after milliseconds of sleep. Without a program and its run delay: pressure of 20 %, as a thread that waits elsewhere may be any |
+//! | CPUs | ready without a CPU / (ran + ready) | 5 %; with a free CPU, a thread waits for microseconds each time that it wakes up. For a thread that mostly sleeps these are a large part, so it must also be 10 ms in a second. Without a program and its run delay: pressure of 20 %, as a thread that waits elsewhere may be any |
 //! | pause loops | 5 us for each exit | 1,000 a second for each CPU; an idle host has a few |
 //! | mutexes | waited / (ran + ready + waited) | 10 %; waits for a busy mutex are normal below |
 //! | memory, disk | pressure | 5 % and 20 %; not our subject, but a reader should not look for it elsewhere |
@@ -24,6 +24,7 @@ const STEAL: f64 = 0.05;
 const STEAL_OF_ALL: f64 = 0.01;
 const QUOTA: f64 = 0.05;
 const DELAY: f64 = 0.05;
+const DELAY_S: f64 = 0.01;
 const PRESSURE: f64 = 0.20;
 const YIELDS: f64 = 1000.0;
 /// What an exit, the search for another vCPU and the way back take, roughly.
@@ -180,13 +181,15 @@ fn quota(interval: &Interval) -> Option<Check> {
 fn cpus(interval: &Interval) -> Option<Check> {
     let machine = &interval.machine;
     let ready = "ready without a CPU, of the time that one was wanted";
-    if let Some(program) = &interval.program {
-        let part = of_both(program.waiting, program.running);
-        return Some(check(Cause::Cpus, ready, part, DELAY, part));
-    }
-    if let Some((delay, busy)) = machine.run_delay.zip(busy(interval)) {
-        let part = of_both(delay, busy);
-        return Some(check(Cause::Cpus, ready, part, DELAY, part));
+    let counted = match &interval.program {
+        Some(program) => Some((program.waiting, program.running)),
+        None => machine.run_delay.zip(busy(interval)),
+    };
+    if let Some((waiting, running)) = counted {
+        let part = of_both(waiting, running);
+        let mut check = check(Cause::Cpus, ready, part, DELAY, part);
+        check.is_over &= waiting >= DELAY_S;
+        return Some(check);
     }
     let part = machine.cpu_pressure? / 100.0;
     // If a thread always waits, each of two that share a CPU loses half.

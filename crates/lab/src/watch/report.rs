@@ -45,11 +45,11 @@ fn facts(interval: &Interval) -> Vec<String> {
     }
     if let Some(program) = &interval.program {
         lines.push(format!(
-            "program  {} CPUs used, {} wanted; {} processes, {} threads",
+            "program  {} CPUs used, {} wanted; {}, {}",
             number(program.running),
             number(program.running + program.waiting),
-            program.processes,
-            program.threads + program.left_out
+            several(program.processes, "process", "es"),
+            several(program.threads + program.left_out, "thread", "s")
         ));
         lines.push(format!(
             "         preempted {} times a second, slept {} times",
@@ -71,4 +71,8 @@ fn facts(interval: &Interval) -> Vec<String> {
     });
     lines.push(format!("time     {} s{own}", number(interval.length_s)));
     lines
+}
+
+fn several(count: usize, what: &str, ending: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { ending })
 }

@@ -124,6 +124,14 @@ fn run_delay_says_who_has_the_cpus() {
 }
 
 #[test]
+fn a_program_that_mostly_sleeps_has_enough_cpus() {
+    let judgement = with_program(|_, program| {
+        (program.running, program.waiting) = (0.004, 0.004);
+    });
+    assert_eq!(judgement.cause, Cause::Nothing);
+}
+
+#[test]
 fn without_a_program_the_machine_tells_what_it_has() {
     let mut interval = quiet();
     interval.machine.shares = shares(100.0, 0.0, 0.0);

@@ -38,7 +38,10 @@ pub(super) fn of_machine(
     match guests {
         Ok(_) => {}
         Err(ErrorKind::PermissionDenied) => {
-            lacks("pause-loop exits", "KVM's counters in debugfs are for root: run this as root");
+            lacks(
+                "pause-loop exits",
+                "KVM shows its counters in debugfs to root, and to nobody while the kernel is locked down: run this as root",
+            );
         }
         Err(_) if root.join("sys/module/kvm").exists() || root.join("dev/kvm").exists() => lacks(
             "pause-loop exits",
