@@ -57,6 +57,8 @@ mod terminal;
 mod top;
 // `overspin validate`: both sides of a few cases.
 mod validate;
+// `overspin watch`: its screen, its files, the program that it starts.
+mod watch;
 // Runs on threads and in processes.
 mod worlds;
 // `overspin schedbench run --world xen`, with a script instead of `xl`.
