@@ -16,7 +16,8 @@
 //! longer. So they are the cause only if their loss is more than twice that of the others. A quota comes before run delay
 //! that is up to twice as large: kernels may count the stop as run delay, too.
 
-use super::{Interval, Program, Quota};
+use super::sentence::words;
+use super::{Interval, Quota};
 use overspin_report::two_digits;
 use serde::Serialize;
 
@@ -32,10 +33,6 @@ const YIELD_S: f64 = 5e-6;
 const MUTEXES: f64 = 0.10;
 const MEMORY: f64 = 0.05;
 const DISK: f64 = 0.20;
-/// CPUs that are idle for this part would have had room.
-const ROOM: f64 = 0.25;
-/// A program that wants more CPUs than it may use, by this factor, does not fit even alone.
-const FITS: f64 = 1.05;
 
 /// What slows it down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -140,12 +137,12 @@ fn tells_of_cpus(cause: Cause) -> bool {
 }
 
 /// A part in percent.
-fn percent(part: f64) -> String {
+pub(super) fn percent(part: f64) -> String {
     format!("{} %", two_digits(100.0 * part))
 }
 
 /// `part` of `part` and `rest`.
-fn of_both(part: f64, rest: f64) -> f64 {
+pub(super) fn of_both(part: f64, rest: f64) -> f64 {
     if part > 0.0 { part / (part + rest.max(0.0)) } else { 0.0 }
 }
 
@@ -164,7 +161,7 @@ fn steal(interval: &Interval) -> Option<Check> {
 }
 
 /// The group that was stopped for longest, and for how long in a second, summed over the CPUs.
-fn stopped(interval: &Interval) -> Option<(&Quota, f64)> {
+pub(super) fn stopped(interval: &Interval) -> Option<(&Quota, f64)> {
     let all = interval.quotas.iter();
     let worst = all.max_by_key(|quota| (quota.counted.throttled_ns, quota.counted.throttled))?;
     Some((worst, worst.counted.throttled_ns as f64 / 1e9 / interval.length_s.max(1e-6)))
@@ -216,7 +213,7 @@ fn pause_loops(interval: &Interval) -> Option<Check> {
 }
 
 /// Pause-loop exits a second.
-fn yields(interval: &Interval) -> Option<f64> {
+pub(super) fn yields(interval: &Interval) -> Option<f64> {
     Some(interval.guests?.yields as f64 / interval.length_s.max(1e-6))
 }
 
@@ -239,210 +236,12 @@ fn pressure(cause: Cause, what: &'static str, percent: Option<f64>, limit: f64) 
 }
 
 /// CPUs that were busy.
-fn busy(interval: &Interval) -> Option<f64> {
+pub(super) fn busy(interval: &Interval) -> Option<f64> {
     let shares = interval.machine.shares?;
     Some((shares.user + shares.system) / 100.0 * interval.cpus as f64)
 }
 
 /// The part of the CPU time that was idle.
-fn idle(interval: &Interval) -> Option<f64> {
+pub(super) fn idle(interval: &Interval) -> Option<f64> {
     interval.machine.shares.map(|shares| (shares.idle + shares.iowait) / 100.0)
-}
-
-/// The sentence and the remedy.
-fn words(cause: Cause, interval: &Interval, checks: &[Check]) -> (String, String) {
-    let value = checks.iter().find(|check| check.cause == cause).map(|check| check.value.as_str());
-    let value = value.unwrap_or("0 %");
-    let whose = interval.program.as_ref().map(|program| format!("`{}`", program.name));
-    let (begin, remedy) = match cause {
-        Cause::Steal => {
-            let victims = match &whose {
-                Some(name) => format!("{name} and whatever holds its mutexes"),
-                None => "its threads, mutex holders among them,".into(),
-            };
-            (
-                format!(
-                    "steal {value}: the hypervisor gave CPUs of this machine to others for {value} of the time that it \
-                     wanted them, so {victims} stood still"
-                ),
-                "ask the host for CPUs of its own or fewer neighbours, or give this machine fewer vCPUs; \
-                 `overspin advise` says how many fit",
-            )
-        }
-        Cause::Quota => of_quota(interval),
-        Cause::Cpus => of_cpus(value, interval),
-        Cause::PauseLoops => (
-            format!(
-                "pause loops: vCPUs of guests spun {} times a second for vCPUs that had no CPU",
-                two_digits(yields(interval).unwrap_or(0.0))
-            ),
-            "run fewer vCPUs, or let guests use locks that sleep (paravirtual spinlocks)",
-        ),
-        Cause::Mutexes => (
-            format!(
-                "mutexes: threads of {} waited for its mutexes for {value} of the time that they were awake ({})",
-                whose.as_deref().unwrap_or("the program"),
-                waits(interval.program.as_ref()).unwrap_or_default()
-            ),
-            "`overspin exec --stats` lists the most used mutexes at the end; `exec --record` and `overspin fit` say what \
-             other locks would do",
-        ),
-        Cause::Memory => (
-            format!(
-                "memory: some thread waited for memory for {value} of the time; no cause on the CPUs"
-            ),
-            "add memory, or run less",
-        ),
-        Cause::Disk => (
-            format!(
-                "disk: some thread waited for a disk for {value} of the time; no cause on the CPUs"
-            ),
-            "look at the disks (`iostat -x 1`)",
-        ),
-        Cause::Nothing => (nothing(interval), ""),
-        Cause::Unknown => (
-            "cannot tell: nothing that shows waits for CPUs is readable here".into(),
-            "see the list below",
-        ),
-    };
-    let also = match cause {
-        Cause::Steal | Cause::Quota | Cause::Cpus => also(interval, checks),
-        _ => String::new(),
-    };
-    (format!("{begin}{also}"), remedy.into())
-}
-
-fn of_quota(interval: &Interval) -> (String, &'static str) {
-    let Some((quota, stopped)) = stopped(interval) else { return (String::new(), "") };
-    let whose = match &interval.program {
-        Some(program) if program.name != quota.group => format!(" of `{}`", program.name),
-        _ => String::new(),
-    };
-    (
-        format!(
-            "quota: group {}{whose} used up its {} CPUs in {} of its periods, and stood still for {} s in each second \
-             (all CPUs)",
-            quota.group,
-            two_digits(quota.cpus),
-            percent(quota.hit()),
-            two_digits(stopped)
-        ),
-        "raise the quota (cpu.max, cpu.cfs_quota_us, `limits.cpu` of Kubernetes), or run fewer threads than it has CPUs",
-    )
-}
-
-fn of_cpus(value: &str, interval: &Interval) -> (String, &'static str) {
-    let idle_part = idle(interval).unwrap_or(0.0);
-    let has_room = idle_part >= ROOM;
-    let Some(program) = &interval.program else {
-        let kind = match has_room {
-            true => {
-                "although CPUs were idle: threads are confined to some CPUs, or wake up in bursts"
-            }
-            false => "as more threads are ready than there are CPUs",
-        };
-        let begin = match interval.machine.run_delay {
-            Some(_) => format!(
-                "too few CPUs: threads were ready without a CPU for {value} of the time that they wanted one"
-            ),
-            None => {
-                format!("too few CPUs: some thread was ready without a CPU for {value} of the time")
-            }
-        };
-        let sentence = format!("{begin} (idle: {}), {kind}", percent(idle_part));
-        return (
-            sentence,
-            "run less beside each other, or add CPUs; --pid says what a program loses",
-        );
-    };
-    let allowed = program.allowed.unwrap_or(interval.cpus);
-    let others = busy(interval).map(|busy| (busy - program.running).max(0.0));
-    let begin = format!(
-        "threads of `{}` were ready without a CPU for {value} of the time that they wanted one",
-        program.name
-    );
-    if allowed < interval.cpus && has_room {
-        return (
-            format!(
-                "confined: {begin}, as they may use only {allowed} of the {} CPUs (idle: {})",
-                interval.cpus,
-                percent(idle_part)
-            ),
-            "widen its affinity or its cpuset (`taskset -pc`, cpuset.cpus)",
-        );
-    }
-    if has_room {
-        return (
-            format!(
-                "pinned or in bursts: {begin}, although CPUs were idle for {}",
-                percent(idle_part)
-            ),
-            "see whether its threads are pinned one by one (`taskset -apc PID`), or wake each other all at once",
-        );
-    }
-    // Threads that are ready on average: with fewer than CPUs, the program alone would fit.
-    let wanted = program.running + program.waiting;
-    let own = format!(
-        "its own threads wanted {} CPUs of the {allowed} that it may use",
-        two_digits(wanted)
-    );
-    let wants_more = wanted > FITS * allowed as f64;
-    match others.filter(|others| *others >= ROOM * allowed as f64) {
-        Some(others) => (
-            format!(
-                "too few CPUs: {begin}, as other programs used {} of the {} CPUs{}",
-                two_digits(others),
-                interval.cpus,
-                if wants_more { format!(" and {own}") } else { String::new() }
-            ),
-            "stop or move what runs beside it, or weigh it down (`cpu.weight`, `nice`)",
-        ),
-        None => (format!("too few CPUs: {begin}, as {own}"), "give it more CPUs, or fewer threads"),
-    }
-}
-
-/// What follows from a cause, if it is beyond its own limit.
-fn also(interval: &Interval, checks: &[Check]) -> String {
-    let is_over = |cause| checks.iter().any(|check| check.cause == cause && check.is_over);
-    let mut words = String::new();
-    if is_over(Cause::Mutexes)
-        && let Some(waits) = waits(interval.program.as_ref())
-    {
-        words += &format!("; behind holders without a CPU, threads waited for mutexes ({waits})");
-    }
-    if is_over(Cause::PauseLoops)
-        && let Some(rate) = yields(interval)
-    {
-        words += &format!("; vCPUs of guests spun {} times a second", two_digits(rate));
-    }
-    words
-}
-
-fn waits(program: Option<&Program>) -> Option<String> {
-    let mutexes = program?.mutexes?;
-    let (waits, waited) = (two_digits(mutexes.waits), two_digits(mutexes.waited));
-    Some(format!("{waits} waits and {waited} s of them in each second"))
-}
-
-fn nothing(interval: &Interval) -> String {
-    let idle =
-        idle(interval).map(|idle| format!("the CPUs were idle for {} of the time", percent(idle)));
-    let had = match &interval.program {
-        Some(program) if program.running + program.waiting < 1e-4 => {
-            Some(format!("`{}` slept", program.name))
-        }
-        Some(program) => Some(format!(
-            "`{}` had a CPU for {} of the time that it wanted one",
-            program.name,
-            percent(1.0 - of_both(program.waiting, program.running))
-        )),
-        None => None,
-    };
-    let seen: Vec<String> = had.into_iter().chain(idle).collect();
-    let limit = match interval.unseen.len() {
-        0 => String::new(),
-        1 => ", as far as can be seen (1 counter is not readable)".into(),
-        n => format!(", as far as can be seen ({n} counters are not readable)"),
-    };
-    format!("nothing is wrong{limit}: {}", seen.join(", and "))
 }

@@ -10,6 +10,7 @@ mod judgement;
 mod mutexes;
 mod prometheus;
 mod report;
+mod sentence;
 mod threads;
 mod unseen;
 mod watcher;

@@ -104,7 +104,16 @@ fn run_delay_says_who_has_the_cpus() {
         busy(interval);
         (program.running, program.waiting) = (2.0, 6.0);
     }));
-    assert!(both.contains("2.0 of the 4 CPUs and its own threads wanted 8.0"), "{both}");
+    // 4 more than it may use, and others used 2.
+    let expected =
+        "its own threads wanted 8.0 CPUs of the 4 that it may use, and other programs used 2.0";
+    assert!(both.contains(expected), "{both}");
+    let mostly_others = sentence(with_program(|interval, program| {
+        busy(interval);
+        (program.running, program.waiting) = (1.0, 4.0);
+    }));
+    let expected = "other programs used 3.0 of the 4 CPUs, and its own threads wanted 5.0";
+    assert!(mostly_others.contains(expected), "{mostly_others}");
     let alone = sentence(with_program(|interval, program| {
         busy(interval);
         (program.running, program.waiting) = (3.9, 3.9);
