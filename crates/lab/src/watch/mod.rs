@@ -1,8 +1,8 @@
 //! What a live machine does to a program: steal, quotas, run delay, pause-loop exits of guests, waits for mutexes.
 //!
 //! A [`Watcher`] reads counters of the kernel and says what happened between two readings: an [`Interval`]. [`judge`] names
-//! its worst cause in a sentence; it is a function of the interval and of nothing else. [`report`] is the screen,
-//! [`prometheus`] the text for a scraper.
+//! its worst cause in a sentence; it is a function of the interval and of nothing else. [`report()`] is the screen,
+//! [`prometheus()`] the text for a scraper.
 
 mod group;
 mod guests;
