@@ -43,7 +43,7 @@ class LivePage:
         self._end = weakref.finalize(self, _end, self._server, self._folder)
         self.height = height
         assert self._server.stdout is not None and self._server.stderr is not None
-        #: The address of the page. Who has it can run the simulator, and nothing else.
+        #: The address of the page. Anyone who has it can run the simulator, and nothing else.
         self.address = self._server.stdout.readline().strip()
         if not self.address:
             cause, _, remedy = self._server.stderr.read().strip().partition("\n help: ")

@@ -44,7 +44,7 @@ pub(crate) fn serve(args: &ServeArgs, global: &Global) -> Result<Verdict, Failur
     // Without the address nobody can see the page, so --quiet prints it, too.
     crate::show::bytes(format!("{}\n", server.address()).as_bytes())?;
     outputs.print(
-        "Open this address in a browser. Who has it can run the simulator, and nothing else.\n\
+        "Open this address in a browser. Anyone who has it can run the simulator, and nothing else.\n\
          Ctrl-C ends the page.\n",
     )?;
     server.serve();

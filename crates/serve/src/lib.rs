@@ -1,6 +1,6 @@
 //! The live page: a local server that runs scenarios in the simulator and shows them with the panels of the report page.
 //!
-//! It listens on the loopback interface only, and answers only who knows the token in the page's address. Requests choose among
+//! It listens on the loopback interface only, and answers only requests with the token of the page's address. Requests choose among
 //! what was named at the start, and turn controls; they name no paths, and run nothing but the simulator.
 #![forbid(unsafe_code)]
 
