@@ -26,6 +26,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("overspin check", "a minute in a debug build; check.rs runs it within bounds"),
     ("overspin bench sim", "a minute of measuring; this file checks its options only"),
     ("overspin bench sched", "half a minute of measuring; this file checks its options only"),
+    ("overspin serve", "runs until it is stopped; serve.rs runs it"),
+    ("overspin watch", "runs until it is stopped; watch.rs runs it"),
     ("overspin exec", "needs the preload library beside the command; exec.rs runs it"),
     ("overspin bench locks --case condvar", "bench_locks.rs runs it; one thread is too few"),
     (
