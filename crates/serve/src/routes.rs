@@ -1,4 +1,4 @@
-//! What a request gets: who asks is checked first, then what is asked for.
+//! Answers requests: it first refuses those that do not come from the page itself, and then looks for what they ask.
 
 use crate::compare::compared;
 use crate::file;

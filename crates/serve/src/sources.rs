@@ -4,27 +4,13 @@
 use crate::kept::Kept;
 use crate::problem::Problem;
 use overspin_experiment as experiment;
+use overspin_lab::examples::EXAMPLES;
 use overspin_runs::record::read_text;
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// The examples, compiled in as experiments are, so that the program needs no other files.
-macro_rules! examples {
-    ($($name:literal)*) => {
-        [$((
-            concat!("examples/", $name, ".toml"),
-            include_str!(concat!("../../../examples/", $name, ".toml")),
-        )),*]
-    };
-}
-
-/// Names and texts. The first is that of the tutorial.
-const EXAMPLES: [(&str, &str); 21] = examples! {
-    "ticket-overcommit" "aligned-locks" "boost-latency" "give-space-back" "host-ratio" "io-beside-hog" "lock-map"
-    "lock-map-machines" "overcommit-curves" "pause-loop-exiting" "pause-loop-exits-by-year" "pools-and-events"
-    "preemption-notification" "pv-and-hvm" "real-overcommit" "spin-then-block" "threads-over-vcpus" "three-worlds"
-    "tick-thief" "ticket-compile" "tlb-shootdown"
-};
+/// The example that a page without files shows first: that of the tutorial.
+const TUTORIAL: &str = "ticket-overcommit";
 
 /// What a text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +84,10 @@ impl Sources {
             what,
             text: Text::BuiltIn(text),
         };
-        let examples = EXAMPLES.iter().filter(|(name, _)| other(name));
+        let mut examples = EXAMPLES;
+        examples.sort_by_key(|(name, _)| *name != TUTORIAL);
+        let examples = examples.map(|(name, text)| (format!("examples/{name}.toml"), text));
+        let examples = examples.iter().filter(|(name, _)| other(name));
         // Those that measure this machine would be no runs of the simulator.
         let simulated = |name: &&str| {
             experiment::built_in(name).is_some_and(|e| e.is_ok_and(|e| !e.kind.measures_threads()))
@@ -168,7 +157,9 @@ mod tests {
             .map(|name| format!("examples/{name}"))
             .collect();
         there.sort();
-        let mut offered: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+        let sources = Sources::new(&[], None).unwrap();
+        let mut offered: Vec<&str> =
+            sources.groups[0].1.iter().map(|source| source.name.as_str()).collect();
         offered.sort_unstable();
         assert_eq!(offered, there);
     }

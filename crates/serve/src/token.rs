@@ -1,4 +1,4 @@
-//! The secret in the address of the page: who does not know it gets nothing.
+//! The secret in the address of the page. A request without it gets nothing.
 
 use std::fs::File;
 use std::io::{self, Read};

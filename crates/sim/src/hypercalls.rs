@@ -30,7 +30,9 @@ impl Engine {
     /// Wakes a vCPU that is blocked in a halt or a poll.
     fn unblock(&self, v: &Vcpu, from: u32) {
         let woken = self.on_vcpu(from, v.id, |h, now, v, out| h.unblock(now, v, out));
-        self.uses_run_queue(self.look_at(v.id, |h, local| h.machine().home(local).0));
+        if self.locks_run_queues() {
+            self.uses_run_queue(self.look_at(v.id, |h, local| h.machine().home(local).0));
+        }
         if v.lock.doing.get() == Doing::Sleeps {
             v.lock.doing.set(Doing::Wakes);
         }

@@ -10,7 +10,7 @@
 //!   pass of p3            |- put off until q3 is free ----------------|
 //! ```
 //!
-//! Who takes a lock, and for how long:
+//! These take a lock:
 //!
 //! | | holds it for | waits for it |
 //! |---|---|---|
@@ -50,11 +50,11 @@ impl RunQueueLock {
     }
 }
 
-/// When a requester has the locks of two queues. It asks for them at `now`, in this order; other holders keep them
-/// until `low` and `high`.
-fn both_locks(now: Picos, low: Picos, high: Picos) -> Picos {
+/// When a requester releases the locks of two queues. It asks for them at `now`, in this order, and holds
+/// both for `work`; it gets them at `low` and `high`, if other holders keep them.
+fn both_locks(now: Picos, low: Picos, high: Picos, work: Picos) -> Picos {
     // The requester holds the first while it waits for the second.
-    now.max(low).max(high)
+    now.max(low).max(high).saturating_add(work)
 }
 
 impl Engine {
@@ -87,8 +87,7 @@ impl Engine {
     /// releases both.
     pub(crate) fn lock_run_queues(&self, me: u32, other: u32, work: Picos) -> Picos {
         let (low, high) = (self.lock_of(me.min(other)), self.lock_of(me.max(other)));
-        let has = both_locks(self.now(), self.has(low, me), self.has(high, me));
-        let until = has.saturating_add(work);
+        let until = both_locks(self.now(), self.has(low, me), self.has(high, me), work);
         low.take(me, until);
         high.take(me, until);
         until
@@ -130,9 +129,16 @@ mod tests {
 
     #[test]
     fn the_first_lock_is_held_while_the_second_is_waited_for() {
-        let ends = |low, high| both_locks(Picos(100), Picos(low), Picos(high)).0;
-        assert_eq!(ends(0, 0), 100, "both free");
-        assert_eq!(ends(110, 0), 110);
-        assert_eq!(ends(110, 120), 120);
+        let ends = |low, high| both_locks(Picos(100), Picos(low), Picos(high), Picos(5)).0;
+        assert_eq!(ends(0, 0), 105, "both free");
+        assert_eq!(ends(110, 0), 115);
+        assert_eq!(ends(110, 120), 125);
+        // Three spinners on three pCPUs that want the same target's lock get it one after another.
+        let mut target = Picos::ZERO;
+        let ends = [0, 1, 2].map(|at| {
+            target = both_locks(Picos(at), Picos::ZERO, target, Picos(5));
+            target.0
+        });
+        assert_eq!(ends, [5, 10, 15]);
     }
 }
