@@ -5,8 +5,8 @@ use crate::errors;
 use crate::table::{Sort, Table, of_rows};
 use Sort::{Count, Flag, Number, Text, Texts};
 use overspin_experiment as experiment;
-use overspin_lab::examples as scenarios;
 use overspin_page::listing;
+use overspin_runs::examples as scenarios;
 use overspin_runs::scenario_file::machine::MACHINES;
 use pyo3::prelude::*;
 

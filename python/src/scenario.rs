@@ -1,7 +1,7 @@
 //! Scenarios: a text with changes, and what it says.
 
 use crate::errors;
-use overspin_lab::examples;
+use overspin_runs::examples;
 use overspin_runs::record::{self, Again};
 use overspin_runs::scenario_file::{self, Axis, Loaded};
 use overspin_scenario::Scenario as Plain;

@@ -10,6 +10,7 @@ use crossterm::event::{Event, KeyCode, KeyModifiers, poll, read};
 use overspin_lab::watch::{Interval, Target, Watcher, judge, prometheus, report};
 use overspin_record::output::Output;
 use overspin_report::{Block, Screen, WIDTH, text_on};
+use overspin_serve::Scrape;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal};
@@ -42,6 +43,9 @@ pub(crate) struct WatchArgs {
     /// standard output, one after the other)
     #[arg(long, value_name = "FILE")]
     prometheus: Option<PathBuf>,
+    /// Answer scrapes of `http://127.0.0.1:PORT/metrics` with the last interval, from this machine only (0: any free port)
+    #[arg(long, value_name = "PORT")]
+    listen: Option<u16>,
     /// At the end, write all intervals and the whole time as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -64,10 +68,14 @@ pub(crate) fn watch(args: &WatchArgs, global: &Global) -> Result<Verdict, Failur
     }
     let outputs = Outputs::new(global, &[args.json.as_ref(), args.prometheus.as_ref()])?;
     let json = outputs.open(args.json.as_ref())?;
+    let scrape = args.listen.map(listen).transpose()?;
     let stop = signals::end();
     let mut child = started(&args.command)?;
     let watcher = Watcher::begin(Path::new("/"), target(args, child.as_ref())?);
-    let mut session = Session { args, watcher, stop, kept: json.is_some().then(Vec::new) };
+    let mut session = Session::new(watcher, args.interval, stop);
+    session.prometheus = args.prometheus.as_deref();
+    session.scrape = scrape;
+    session.kept = json.is_some().then(Vec::new);
     let is_live = outputs.prints()
         && child.is_none()
         && !args.once
@@ -76,9 +84,12 @@ pub(crate) fn watch(args: &WatchArgs, global: &Global) -> Result<Verdict, Failur
         && std::io::stdin().is_terminal();
     match is_live {
         true => session.view()?,
-        false => session.plain(&outputs, child.is_some())?,
+        false => {
+            let most = if args.once { Some(1) } else { args.count };
+            session.plain(&outputs, most, child.is_some())?;
+        }
     }
-    if let Some(whole) = session.watcher.whole() {
+    if let Some(whole) = session.whole() {
         let text = |screen: &Screen| text_on(&report(whole, &judge(whole)), screen);
         if child.is_some() && !global.quiet {
             let screen = screen::of_stderr();
@@ -89,11 +100,22 @@ pub(crate) fn watch(args: &WatchArgs, global: &Global) -> Result<Verdict, Failur
         }
     }
     if let Some(json) = json {
-        let whole = session.watcher.whole().map(told);
+        let whole = session.whole().map(told);
         let record = json!({ "whole": whole, "intervals": session.kept });
         show::made_here(json, "overspin-watch/1", record)?;
     }
     ended(child.as_mut())
+}
+
+fn listen(port: u16) -> Result<Scrape, Failure> {
+    let scrape = Scrape::open(port).map_err(|e| {
+        Failure::environment(
+            format!("cannot listen on port {port}: {e}"),
+            "give another --listen port, or 0 for any that is free",
+        )
+    })?;
+    eprintln!("scrape {}", scrape.address());
+    Ok(scrape)
 }
 
 /// The program, as it has begun.
@@ -152,24 +174,39 @@ fn told(interval: &Interval) -> Value {
     json!({ "judgement": judge(interval), "interval": interval })
 }
 
-struct Session<'a> {
-    args: &'a WatchArgs,
+/// Intervals, one after the other.
+pub(crate) struct Session<'a> {
     watcher: Watcher,
-    stop: &'static AtomicBool,
+    interval: Duration,
+    stop: &'a AtomicBool,
+    prometheus: Option<&'a Path>,
+    scrape: Option<Scrape>,
     /// For JSON.
     kept: Option<Vec<Value>>,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    /// Goes on until `stop`, or until the process that is watched ends.
+    pub(crate) fn new(watcher: Watcher, interval: Duration, stop: &'a AtomicBool) -> Self {
+        Self { watcher, interval, stop, prometheus: None, scrape: None, kept: None }
+    }
+
+    pub(crate) fn whole(&self) -> Option<&Interval> {
+        self.watcher.whole()
+    }
+
     /// The next interval, written where it is asked for.
     fn take(&mut self) -> Result<Interval, Failure> {
         let interval = self.watcher.interval();
         if let Some(kept) = &mut self.kept {
             kept.push(told(&interval));
         }
-        if let Some(file) = &self.args.prometheus {
-            let text = prometheus(&interval, &judge(&interval));
-            Output::create(file)?.finish_with(&text)?;
+        let text = || prometheus(&interval, &judge(&interval));
+        if let Some(file) = self.prometheus {
+            Output::create(file)?.finish_with(&text())?;
+        }
+        if let Some(scrape) = &self.scrape {
+            scrape.set(text());
         }
         Ok(interval)
     }
@@ -180,11 +217,15 @@ impl Session<'_> {
     }
 
     /// Prints intervals one below the other; none while a program has the terminal.
-    fn plain(&mut self, outputs: &Outputs, is_silent: bool) -> Result<(), Failure> {
-        let most = if self.args.once { Some(1) } else { self.args.count };
+    pub(crate) fn plain(
+        &mut self,
+        outputs: &Outputs,
+        most: Option<u64>,
+        is_silent: bool,
+    ) -> Result<(), Failure> {
         let mut taken = 0;
         loop {
-            let until = Instant::now() + self.args.interval;
+            let until = Instant::now() + self.interval;
             while !self.is_over() && Instant::now() < until {
                 std::thread::sleep(NOTICE.min(until.saturating_duration_since(Instant::now())));
             }
@@ -204,13 +245,13 @@ impl Session<'_> {
     }
 
     /// Shows the last interval until the user quits.
-    fn view(&mut self) -> Result<(), Failure> {
+    pub(crate) fn view(&mut self) -> Result<(), Failure> {
         let terminal = Terminal::take()?;
         let mut last = None::<Interval>;
         while !self.is_over() {
             let size = size()?;
             terminal.show(&text(last.as_ref(), size), size)?;
-            let until = Instant::now() + self.args.interval;
+            let until = Instant::now() + self.interval;
             while !self.is_over() && Instant::now() < until {
                 let wait = NOTICE.min(until.saturating_duration_since(Instant::now()));
                 if !poll(wait).map_err(|e| error(&e))? {

@@ -6,7 +6,6 @@ pub mod bench;
 pub mod calibrate;
 pub mod compare;
 pub mod doctor;
-pub mod examples;
 pub mod fit;
 mod kernels_scheduler;
 pub mod measure;

@@ -253,13 +253,21 @@ pub const MAGIC: u64 = 0x324e_5552_4e50_534f;
 /// Where [`Waits`] are in the shared memory of a run.
 pub const WAITS: usize = 4 * size_of::<u64>();
 
-/// Waits for mutexes in all processes of a run so far. Only `overspin exec --stats` counts them.
+/// Waits for mutexes in all processes of a run so far, and what their holders did. Only `overspin exec --stats` counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     /// Acquisitions that had to wait, and have ended.
     pub ended: u64,
     /// Their time, summed over the threads.
     pub waited_ns: u64,
+    /// Acquisitions whose holders were looked at.
+    pub looks: u64,
+    /// How long these holders held.
+    pub held_ns: u64,
+    /// How long of that they were ready without a CPU.
+    pub descheduled_ns: u64,
+    /// How long of that they were off their CPU, if they went to sleep meanwhile.
+    pub asleep_ns: u64,
 }
 
 impl Waits {
@@ -268,7 +276,7 @@ impl Waits {
     /// # Errors
     /// Those of reading; and if this is no such memory.
     pub fn read(file: &File) -> std::io::Result<Self> {
-        let mut bytes = [0; WAITS + 2 * size_of::<u64>()];
+        let mut bytes = [0; WAITS + 6 * size_of::<u64>()];
         file.read_exact_at(&mut bytes, 0)?;
         let word = |at: usize| {
             let mut word = [0; size_of::<u64>()];
@@ -278,7 +286,9 @@ impl Waits {
         if word(0) != MAGIC {
             return Err(std::io::ErrorKind::InvalidData.into());
         }
-        Ok(Self { ended: word(WAITS), waited_ns: word(WAITS + size_of::<u64>()) })
+        let [ended, waited_ns, looks, held_ns, descheduled_ns, asleep_ns] =
+            [0, 1, 2, 3, 4, 5].map(|n| word(WAITS + n * size_of::<u64>()));
+        Ok(Self { ended, waited_ns, looks, held_ns, descheduled_ns, asleep_ns })
     }
 }
 
@@ -360,10 +370,12 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             Waits::read(&File::open(&path).unwrap())
         };
-        let waits = Waits { ended: 12, waited_ns: 3456 };
-        assert_eq!(of(&[MAGIC, 1, 2, 3, 12, 3456, 9]).unwrap(), waits);
-        assert!(of(&[MAGIC + 1, 1, 2, 3, 12, 3456]).is_err());
-        assert!(of(&[MAGIC, 1, 2, 3, 12]).is_err());
+        let [ended, waited_ns, looks, held_ns, descheduled_ns, asleep_ns] =
+            [12, 3456, 7, 900, 80, 60];
+        let waits = Waits { ended, waited_ns, looks, held_ns, descheduled_ns, asleep_ns };
+        assert_eq!(of(&[MAGIC, 1, 2, 3, 12, 3456, 7, 900, 80, 60, 9]).unwrap(), waits);
+        assert!(of(&[MAGIC + 1, 1, 2, 3, 12, 3456, 7, 900, 80, 60]).is_err());
+        assert!(of(&[MAGIC, 1, 2, 3, 12, 3456, 7, 900, 80]).is_err());
     }
 
     #[test]

@@ -23,7 +23,10 @@ pub(super) fn answer(
             let figures = record.over_seeds.iter();
             said(seeds::answer(figures.map(|o| (o.place.as_str(), o.metric.as_str(), &o.spread))))
         }
-        (Kind::Sweep, _) => said(sweep::answer(&sweep::Outcome::of(record))),
+        (Kind::Sweep, _) => {
+            let outcome = sweep::Outcome::of(record);
+            said(sweep::answer(&outcome).into_iter().chain(sweep::warnings(&outcome)))
+        }
         _ => said(overspin_lab::validate::answer(record.validation.as_ref()?).map(Block::Text)),
     }
 }

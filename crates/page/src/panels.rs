@@ -2,11 +2,12 @@
 
 use super::charts::{self, Dots, Part, Stack};
 use super::detail::Detail;
+use super::html::blocks;
 use maud::{Markup, html};
 use overspin_experiment::{Compared, Judged, place_words};
 use overspin_report::{At, Curve, Horizontal, Plot, short};
 use overspin_runs::record::{Experiment, Kind, Record};
-use overspin_runs::sweep::Outcome;
+use overspin_runs::sweep::{self, Outcome};
 use overspin_scenario::Second;
 use overspin_scenario::{
     Cause, DomainOutcome, LockOutcome, Outcome as RunOutcome, Picos, Scenario, WaitCauses,
@@ -113,14 +114,18 @@ pub(super) fn validation(record: &Record) -> Option<Markup> {
     Some(drawn(&overspin_lab::validate::picture(record.validation.as_ref()?)))
 }
 
-/// The curves of a sweep, as `--svg` draws them, or those of a real benchmark.
+/// The curves of a sweep, as `--svg` draws them, or those of a real benchmark. A sweep over names has its tables instead.
 pub(super) fn curves(record: &Record) -> Option<Markup> {
     if record.kind == Kind::Real {
         return overspin_lab::real::curves(record).as_ref().map(drawn);
     }
     let scenario = record.scenario.as_ref().filter(|_| record.kind == Kind::Sweep)?;
     let sweep = record.sweep(scenario).ok()?;
-    Some(drawn(&overspin_runs::sweep::curves(&sweep, &Outcome::of(record))))
+    let outcome = Outcome::of(record);
+    Some(match sweep::is_along_numbers(&sweep) {
+        true => drawn(&sweep::curves(&sweep, &outcome)),
+        false => blocks(&sweep::tables(&outcome)),
+    })
 }
 
 /// A place in words: `2008-spinlocks.ticket.half` of the only experiment of a record is "ticket, half".

@@ -50,6 +50,7 @@
 //! | `mutex.rs`, `condition.rs`, `real.rs` | the C library's mutex and condition variable, and its functions |
 //! | `arena.rs`, `fork_lock.rs`, `system.rs` | other memory, a lock for own data, and system calls that the program does not notice |
 //! | `ledger.rs`, `stats.rs`, `record.rs` | accounts of mutexes: statistics, and the recordings of `overspin exec --record` |
+//! | `holding.rs` | whether holders have a CPU |
 //! | `place.rs` | addresses of code, as users can look them up |
 //! | `tally.rs`, `becoming.rs`, `ending.rs` | what all processes of a run tell the user; programs without this library; the end |
 
@@ -62,6 +63,7 @@ mod condition;
 mod ending;
 mod fork;
 mod fork_lock;
+mod holding;
 mod ledger;
 mod loading;
 mod mutex;

@@ -34,7 +34,7 @@ use crate::shadow::{self, Holder, Shadow};
 use crate::shards;
 use crate::system::{KeepErrno, pause};
 use crate::waiters::Waiters;
-use crate::{real, record, stats, tally};
+use crate::{holding, real, record, stats, tally};
 
 /// The time that a releaser keeps the lock when a thread that sleeps on the mutex is next. It is about the time that
 /// a sleeper takes to wake up on a free CPU.
@@ -117,6 +117,9 @@ fn behind_lock(
     if result == 0 {
         shadow.set_holder(Some(me));
         count(shadow, contended);
+        if stats::are_on() {
+            holding::begin(shadow, me);
+        }
     } else {
         give_back(shadow, seat);
     }
@@ -304,6 +307,9 @@ unsafe fn held_lock(mutex: *mut pthread_mutex_t) -> Option<Held> {
         // Another thread has released the lock in this thread's name.
         seat.leave();
         return None;
+    }
+    if stats::are_on() {
+        holding::end(shadow);
     }
     shadow.set_holder(None);
     let (has_sleepers, kept) = (inner.has_sleepers(), shadow.kept.take());

@@ -7,7 +7,7 @@
 //! | Who | Writes |
 //! |---|---|
 //! | a process, at its first mutex | that it took one |
-//! | a thread that has waited for a mutex, if there are statistics | how long; `overspin watch` reads the sums |
+//! | a thread that has waited for a mutex or held one, if there are statistics | how long, and whether it had a CPU; `overspin watch` reads the sums |
 //! | a process without a mutex, at its end | that it ended so |
 //! | a process that starts a program into which the loader will not put this library | the program's name, and the reason |
 //! | a process that has written a recording of its own | the recording's name |
@@ -65,6 +65,10 @@ pub(crate) struct Tally {
     /// Waits for mutexes, as `overspin_native::preload::Waits` reads them while the program runs.
     waits: AtomicU64,
     waited_ns: AtomicU64,
+    looks: AtomicU64,
+    held_ns: AtomicU64,
+    descheduled_ns: AtomicU64,
+    asleep_ns: AtomicU64,
     /// Processes that have taken a mutex, and that have ended without one.
     took: AtomicU32,
     idle: AtomicU32,
@@ -76,7 +80,7 @@ pub(crate) struct Tally {
 
 const _: () = assert!(size_of::<Tally>() as u64 <= SHARED);
 const _: () = assert!(std::mem::offset_of!(Tally, waits) == WAITS);
-const _: () = assert!(std::mem::offset_of!(Tally, waited_ns) == WAITS + size_of::<u64>());
+const _: () = assert!(std::mem::offset_of!(Tally, asleep_ns) == WAITS + 5 * size_of::<u64>());
 
 static TALLY: AtomicPtr<Tally> = AtomicPtr::new(ptr::null_mut());
 static FIRST: AtomicU32 = AtomicU32::new(0);
@@ -265,6 +269,14 @@ impl Names {
 }
 
 impl Tally {
+    /// Notes that a thread held a mutex for `held` ns, `off` of them off its CPU.
+    pub(crate) fn held(&self, held: u64, off: u64, slept: bool) {
+        self.looks.fetch_add(1, Relaxed);
+        self.held_ns.fetch_add(held, Relaxed);
+        let part = if slept { &self.asleep_ns } else { &self.descheduled_ns };
+        part.fetch_add(off, Relaxed);
+    }
+
     /// Notes a program that runs without this library.
     pub(crate) fn add_unserved(&self, name: &CStr, reason: Reason) {
         self.unserved.add(reason.number(), name.to_bytes());
@@ -317,6 +329,17 @@ impl Tally {
             say(format_args!(
                 "{idle} more process{} took 0 mutexes",
                 if idle == 1 { "" } else { "es" }
+            ));
+        }
+        let looks = self.looks.load(Relaxed);
+        if told && looks > 0 {
+            let held = self.held_ns.load(Relaxed).max(1) as f64;
+            let part = |of: &AtomicU64| 100.0 * of.load(Relaxed) as f64 / held;
+            say(format_args!(
+                "holders were without a CPU for {:.1} % of the time that they held mutexes, and slept for {:.1} % ({looks} \
+                 acquisitions looked at)",
+                part(&self.descheduled_ns),
+                part(&self.asleep_ns)
             ));
         }
         for (name, count, reason) in self.unserved.all() {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod catalog;
+pub mod examples;
 pub mod instruments;
 pub mod load;
 pub mod parallel;

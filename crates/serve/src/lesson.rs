@@ -13,15 +13,15 @@ pub(crate) struct Step {
 }
 
 /// The scenario of all steps.
-const TICKET: &str = "scenario=examples/ticket-overcommit.toml";
+pub(crate) const TICKET: &str = "scenario=examples/ticket-overcommit.toml";
 
 pub(crate) const STEPS: [Step; 4] = [
     Step {
         heading: "A question",
         words: &[
             "A guest has 4 vCPUs. The host has 2 CPUs. All four want one lock, a ticket lock. What happens?",
-            "The first line below is the answer. Turn pCPUs to 4: with a CPU for every vCPU no vCPU is ever descheduled. \
-             Then turn it back.",
+            "The first line below is the answer. Turn pCPUs to 4: with a CPU for every vCPU only the \
+             host's own work (`noise`) ever takes one away. Then turn it back.",
         ],
         links: &[("2 pCPUs", ""), ("4 pCPUs", "&set=host.cores=4")],
         begins: "",
@@ -46,7 +46,8 @@ pub(crate) const STEPS: [Step; 4] = [
         heading: "Is it chance?",
         words: &[
             "One run uses one seed. With ten, each figure is a mean with its 95 % interval.",
-            "Sometimes the seeds fall into two groups with different answers. Then the mean describes neither.",
+            "Sometimes the seeds fall into two groups with different answers. Then the mean describes neither, and the answer says \
+             so. Here they do not.",
         ],
         links: &[
             ("one seed", ""),
@@ -58,7 +59,7 @@ pub(crate) const STEPS: [Step; 4] = [
     Step {
         heading: "When exactly?",
         words: &[
-            "Press n: the timeline goes to the longest wait, and the text below it tells its chain.",
+            "This run has half a second, so that its timeline shows all of it, the start as well. Press n: the timeline goes to the longest wait, and the text below it tells its chain.",
             "Where it says \"kept for\" a vCPU, both pCPUs run vCPUs that spin, and no vCPU holds the lock: the next in line has no \
              pCPU.",
         ],

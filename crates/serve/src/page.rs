@@ -1,7 +1,7 @@
 //! The live page: the controls, and room for the results, which have the panels of the report page.
 
 use crate::controls::{Control, Controls, Sets};
-use crate::lesson::{self, STEPS};
+use crate::lesson::{self, STEPS, TICKET};
 use crate::problem::Problem;
 use crate::run::Made;
 use crate::sources::{Sources, What};
@@ -129,7 +129,7 @@ fn lesson(number: usize) -> Markup {
             p {
                 @if number > 1 { a rel="prev" href=(to(number - 1)) { "← " (STEPS[number - 2].heading) } " " }
                 @if number < STEPS.len() { a rel="next" href=(to(number + 1)) { (STEPS[number].heading) " →" } }
-                @else { "The tutorial goes on in docs/tutorial.md, from \"As data\"." }
+                @else { "This is the end of the lesson. " a href={ "?" (TICKET) } { "Go on by yourself" } " from where it began." }
             }
         }
     }
@@ -226,14 +226,15 @@ pub(crate) fn result(
     let alone = state.alone(side).query();
     let is_new = state.source.what != What::Record;
     let below = html! {
-        @if made.is_cut {
+        @if made.cut > 0 {
             p.warning {
-                "A run was stopped at its limit, " (limit) " s: this is of a part. Simulate less, or start "
+                "The limit of " (limit) " s came first: " (made.cut) " of " (made.entry.record.runs.len()) " runs did not come to "
+                "their end. Tables and charts leave these out. Take fewer seeds or a shorter length, or start "
                 code { "overspin serve --max-wall 5min" } "."
             }
         }
         // Of a single run, other runs tell more.
-        p.share data-more[is_new && made.entry.record.kind == Kind::Run && !made.is_cut] {
+        p.share data-more[is_new && made.entry.record.kind == Kind::Run && made.cut == 0] {
             code { (state.command(side)) } " "
             button.copy type="button" { "copy" } " "
             a href={ "scenario.toml?" (alone) } download { "as a file" } " "

@@ -43,13 +43,14 @@ impl Routes {
         if request.method != if changes { "POST" } else { "GET" } {
             return Err(Status::Method);
         }
-        // Another name for this machine's own address would be one that another page's owner chose.
-        let ours = ["127.0.0.1", "localhost"].map(|name| format!("{name}:{}", self.port));
-        let is_ours = |host: &str| ours.iter().any(|own| own == host);
-        if !request.host.as_deref().is_some_and(is_ours) {
+        if !request.is_for(self.port) {
             return Err(Status::Forbidden);
         }
-        let of_origin = |origin: &str| origin.strip_prefix("http://").is_some_and(is_ours);
+        let of_origin = |origin: &str| {
+            origin
+                .strip_prefix("http://")
+                .is_some_and(|host| crate::http::is_local(host, self.port))
+        };
         if !request.origin.as_deref().map_or(!changes, of_origin) {
             return Err(Status::Forbidden);
         }

@@ -25,8 +25,8 @@ pub(crate) const LIVE_SLICES: usize = 25_000;
 pub(crate) struct Made {
     pub(crate) entry: Entry,
     pub(crate) beside: Beside,
-    /// Whether the limit of runs came before its end.
-    pub(crate) is_cut: bool,
+    /// Runs before whose end the limit came.
+    pub(crate) cut: usize,
 }
 
 /// How much to make.
@@ -97,7 +97,7 @@ pub(crate) fn run(
             sweep::record(&all, &outcome, &set, None)
         }
     };
-    let is_whole = !is_cut(&record);
+    let is_whole = cut(&record) == 0;
     let detail = match extent {
         Extent::Panels(slices) if is_whole => detail(&record, slices, &make)?,
         _ => None,
@@ -152,13 +152,13 @@ fn many(
 }
 
 fn made(entry: Entry) -> Made {
-    let is_cut = is_cut(&entry.record);
-    Made { entry, beside: Beside::default(), is_cut }
+    let cut = cut(&entry.record);
+    Made { entry, beside: Beside::default(), cut }
 }
 
-fn is_cut(record: &Record) -> bool {
+fn cut(record: &Record) -> usize {
     let by_limit = |ending: &Ending| matches!(ending, Ending::Stopped { by: Stopped::MaxWall });
-    record.runs.iter().any(|run| run.ending.as_ref().is_some_and(by_limit))
+    record.runs.iter().filter(|run| run.ending.as_ref().is_some_and(by_limit)).count()
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
             let made = made(&format!("{TICKET}{rest}"), Until::default());
             let record = &made.entry.record;
             assert_eq!((record.kind, record.runs.len()), (kind, runs), "{rest}");
-            assert!(made.entry.detail.is_some() && !made.is_cut, "{rest}");
+            assert!(made.entry.detail.is_some() && made.cut == 0, "{rest}");
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
     fn a_run_beyond_the_limit_is_cut() {
         let deadline = Some(Instant::now());
         let until = Until { deadline, interrupted: None };
-        assert!(made(TICKET, until).is_cut);
-        assert!(made(&format!("{TICKET}&seeds=2"), until).is_cut);
+        assert_eq!(made(TICKET, until).cut, 1);
+        assert_eq!(made(&format!("{TICKET}&seeds=2"), until).cut, 2);
     }
 }

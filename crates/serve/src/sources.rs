@@ -4,7 +4,7 @@
 use crate::kept::Kept;
 use crate::problem::Problem;
 use overspin_experiment as experiment;
-use overspin_lab::examples::EXAMPLES;
+use overspin_runs::examples::EXAMPLES;
 use overspin_runs::record::read_text;
 use std::borrow::Cow;
 use std::path::PathBuf;

@@ -3,6 +3,7 @@
 //! The run is on a thread of its own and hands over frames; it waits when nobody takes them. So the view
 //! decides the pace, and a paused view costs nothing.
 
+mod real;
 mod view;
 
 use crate::args::{EXIT_CODES, Global};
@@ -33,11 +34,14 @@ pub(crate) struct TopArgs {
     /// Replace a value of the scenario, for example domain.0.lock=xen-pv
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Run it in this world instead of the simulator, and show what `overspin watch` sees meanwhile
+    #[arg(long, value_name = "WORLD")]
+    world: Option<String>,
     /// Print one frame of the whole run as plain text
     #[arg(long)]
     once: bool,
     /// Print N frames of equal simulated time as plain text; without a terminal, 5
-    #[arg(long, value_name = "N", conflicts_with = "once",
+    #[arg(long, value_name = "N", conflicts_with_all = ["once", "world"],
           value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: Option<u32>,
 }
@@ -50,10 +54,16 @@ const ROOM: Room = Room { vcpus: 64, locks: 16 };
 pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
     let again = record::load(&args.scenario, &args.set, &[])?;
     let name = args.scenario.display().to_string();
-    if let Some(world) = &again.world {
+    if let Some(world) = &again.world
+        && args.world.is_none()
+    {
         return Err(Failure::usage(
-            format!("{name}: top repeats a run, but this one was measured in the world `{world}`"),
-            format!("`overspin explain {name}` shows what its record holds"),
+            format!(
+                "{name}: top simulates a run, but this one was measured in the world `{world}`"
+            ),
+            format!(
+                "--world {world} measures it again; `overspin explain {name}` shows what its record holds"
+            ),
         ));
     }
     let (seed, scenario) = match again.loaded {
@@ -63,9 +73,16 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
         }
         Loaded::Sweep(_) => worst(args, global)?,
     };
-    let runner = world::runner(None, None)?;
+    let runner = world::runner(args.world.as_deref(), None)?;
+    if args.world.is_some() {
+        let _ = world::in_world(&runner, [&*scenario], global);
+    }
+    let is_simulated = runner.world.is_deterministic();
     let run = Run { scenario: &scenario, seed, runner, name: &name };
     let live = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if !is_simulated {
+        return real::show(&run, live && !args.once && !global.quiet, args.once, global);
+    }
     match (args.once, args.batch) {
         (true, _) => run.plain(1),
         (false, Some(frames)) => run.plain(frames),

@@ -45,8 +45,8 @@ fn waits_for_mutexes_are_seen_while_the_program_runs() {
         "#include <pthread.h>\n#include <unistd.h>\n\
          static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\n\
          static void *work(void *p) {\n\
-           for (int i = 0; i < 50; i++) {\n\
-             pthread_mutex_lock(&m); usleep(5000); pthread_mutex_unlock(&m);\n\
+           for (int i = 0; i < 2600; i++) {\n\
+             pthread_mutex_lock(&m); usleep(50); pthread_mutex_unlock(&m);\n\
            }\n\
            return p;\n\
          }\n\
@@ -72,9 +72,12 @@ fn waits_for_mutexes_are_seen_while_the_program_runs() {
     };
     let counted = of(&["--stats"]);
     let mutexes = &counted["program"]["mutexes"];
-    // Three threads take turns of 5 ms: two wait at any time, but for the beginning and the end.
+    // Three threads take turns of 0.1 ms: two wait at any time, but for the beginning and the end.
     let waited = mutexes["waited"].as_f64().unwrap_or_default();
     assert!(waited > 0.5 && waited < 3.0, "{counted}");
+    // They sleep for all but some microseconds of the time that they hold.
+    let sum = |name: &str| mutexes["holders"][name].as_f64().unwrap_or_default();
+    assert!(sum("looks") >= 20.0 && sum("asleep_ns") > 0.5 * sum("held_ns"), "{counted}");
     let uncounted = of(&[]);
     assert_eq!(uncounted["program"]["mutexes"], serde_json::Value::Null);
     let unseen = uncounted["unseen"].as_array().unwrap();

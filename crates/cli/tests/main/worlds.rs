@@ -51,6 +51,11 @@ fn a_measured_record_says_where_it_is_from_and_is_never_repeated() {
     );
     let err = overspin.fails(&["top", "t.json"], 2);
     assert!(err.contains("world `threads`") && err.contains("overspin explain"), "{err}");
+    // It can be measured again, and watched meanwhile.
+    for file in ["t.json", "s.toml"] {
+        let (out, _) = overspin.fine(&["top", file, "--world", "threads", "--once"]);
+        assert!(out.contains("program  ") && out.contains("; watching took "), "{out}");
+    }
     overspin.fine(&["report", "t.json", "-o", "t.html"]);
 
     // The same scenario in the other world is another thing.

@@ -78,6 +78,36 @@ pub struct Mutexes {
     pub waits: f64,
     /// Their time, of all threads, in a second.
     pub waited: f64,
+    /// What holders did, if some were looked at.
+    pub holders: Holders,
+}
+
+/// What holders of mutexes did while they held them. `exec --stats` looks at one acquisition in
+/// 256.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Holders {
+    /// Acquisitions that were looked at.
+    pub looks: u64,
+    /// How long they held.
+    pub held_ns: u64,
+    /// How long of that they were ready without a CPU.
+    pub descheduled_ns: u64,
+    /// How long of that they were off their CPU, if they went to sleep meanwhile.
+    pub asleep_ns: u64,
+}
+
+impl Holders {
+    /// The part of the time in which they held that they had no CPU, although they were ready.
+    #[must_use]
+    pub fn descheduled(&self) -> f64 {
+        self.descheduled_ns as f64 / self.held_ns.max(1) as f64
+    }
+
+    /// The part of the time in which they held that they slept.
+    #[must_use]
+    pub fn asleep(&self) -> f64 {
+        self.asleep_ns as f64 / self.held_ns.max(1) as f64
+    }
 }
 
 /// A group with a quota of CPU time.

@@ -65,6 +65,18 @@ pub fn prometheus(interval: &Interval, judgement: &Judgement) -> String {
                 "Its threads that waited for mutexes, on average.",
                 mutexes.waited,
             );
+            if mutexes.holders.looks > 0 {
+                gauge(
+                    "program_mutex_holders_descheduled_ratio",
+                    "Part of the time that holders held mutexes in which they were ready without a CPU.",
+                    mutexes.holders.descheduled(),
+                );
+                gauge(
+                    "program_mutex_holders_asleep_ratio",
+                    "Part of the time that holders held mutexes in which they slept.",
+                    mutexes.holders.asleep(),
+                );
+            }
         }
     }
     let quotas = |of: fn(&super::Quota, f64) -> f64| {

@@ -8,6 +8,9 @@ use overspin_report::two_digits;
 const ROOM: f64 = 0.25;
 /// A program that wants more CPUs than it may use, by this factor, does not fit even alone.
 const FITS: f64 = 1.05;
+/// Holders are told about from so many looks on, and from this part of their time.
+const LOOKS: u64 = 20;
+const PART: f64 = 0.01;
 const OWN_REMEDY: &str =
     "give it more CPUs (also in its affinity and its cpuset), or fewer threads";
 const OTHERS_REMEDY: &str =
@@ -20,10 +23,7 @@ pub(super) fn words(cause: Cause, interval: &Interval, checks: &[Check]) -> (Str
     let whose = interval.program.as_ref().map(|program| format!("`{}`", program.name));
     let (begin, remedy) = match cause {
         Cause::Steal => {
-            let victims = match &whose {
-                Some(name) => format!("{name} and whatever holds its mutexes"),
-                None => "its threads, mutex holders among them,".into(),
-            };
+            let victims = whose.as_deref().unwrap_or("its threads");
             (
                 format!(
                     "steal {value}: the hypervisor gave CPUs of this machine to others for {value} of the time that it \
@@ -44,9 +44,10 @@ pub(super) fn words(cause: Cause, interval: &Interval, checks: &[Check]) -> (Str
         ),
         Cause::Mutexes => (
             format!(
-                "mutexes: threads of {} waited for its mutexes for {value} of the time that they were awake ({})",
+                "mutexes: threads of {} waited for its mutexes for {value} of the time that they were awake ({}{})",
                 whose.as_deref().unwrap_or("the program"),
-                waits(interval.program.as_ref()).unwrap_or_default()
+                waits(interval.program.as_ref()).unwrap_or_default(),
+                holders(interval).map_or_else(String::new, |holders| format!("; {holders}"))
             ),
             "`overspin exec --stats` lists the most used mutexes at the end; `exec --record` and `overspin fit` say what \
              other locks would do",
@@ -172,7 +173,10 @@ fn also(interval: &Interval, checks: &[Check]) -> String {
     if is_over(Cause::Mutexes)
         && let Some(waits) = waits(interval.program.as_ref())
     {
-        words += &format!("; behind holders without a CPU, threads waited for mutexes ({waits})");
+        words += &format!("; threads waited for mutexes ({waits})");
+    }
+    if let Some(holders) = holders(interval) {
+        words += &format!("; {holders}");
     }
     if is_over(Cause::PauseLoops)
         && let Some(rate) = yields(interval)
@@ -180,6 +184,27 @@ fn also(interval: &Interval, checks: &[Check]) -> String {
         words += &format!("; vCPUs of guests spun {} times a second", two_digits(rate));
     }
     words
+}
+
+/// What was measured of the holders of the program's mutexes, if enough were looked at and it is worth a word.
+fn holders(interval: &Interval) -> Option<String> {
+    let program = interval.program.as_ref()?;
+    let holders = program.mutexes?.holders;
+    if holders.looks < LOOKS {
+        return None;
+    }
+    let told =
+        |part: f64, what: &str| (part >= PART).then(|| format!("{what} for {}", percent(part)));
+    let all = [told(holders.descheduled(), "were off their CPU"), told(holders.asleep(), "slept")];
+    let parts: Vec<String> = all.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "mutex holders of `{}` {} of the time that they held",
+        program.name,
+        parts.join(", and ")
+    ))
 }
 
 fn waits(program: Option<&Program>) -> Option<String> {

@@ -157,7 +157,7 @@ fn without_a_program_the_machine_tells_what_it_has() {
 
 #[test]
 fn mutexes_are_the_cause_unless_their_holders_lack_cpus() {
-    let mutexes = Some(Mutexes { waits: 20_000.0, waited: 3.0 });
+    let mutexes = Some(Mutexes { waits: 20_000.0, waited: 3.0, holders: Holders::default() });
     let alone = with_program(|_, program| {
         (program.running, program.mutexes) = (1.0, mutexes);
     });
@@ -170,6 +170,29 @@ fn mutexes_are_the_cause_unless_their_holders_lack_cpus() {
     });
     assert_eq!(behind.cause, Cause::Cpus);
     assert!(behind.sentence.contains("threads waited for mutexes"), "{}", behind.sentence);
+    assert!(!behind.sentence.contains("holders"), "{}", behind.sentence);
+}
+
+#[test]
+fn holders_are_told_about_if_enough_were_looked_at() {
+    let of = |looks, descheduled_ns, asleep_ns| {
+        let holders = Holders { looks, held_ns: 1000, descheduled_ns, asleep_ns };
+        with_program(|interval, program| {
+            interval.machine.shares = shares(80.0, 0.0, 12.0);
+            program.mutexes = Some(Mutexes { waits: 10.0, waited: 0.0, holders });
+        })
+        .sentence
+    };
+    let words = "; mutex holders of `app` were off their CPU for 12 % of the time that they held";
+    let told = of(100, 120, 5);
+    assert!(told.starts_with("steal 13 %: ") && told.ends_with(words), "{told}");
+    assert!(
+        of(100, 120, 50)
+            .ends_with("off their CPU for 12 %, and slept for 5.0 % of the time that they held")
+    );
+    for few in [of(19, 120, 50), of(100, 9, 9)] {
+        assert!(!few.contains("holders"), "{few}");
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use super::mutexes::Mutexes as Memory;
 use super::threads::{Thread, Threads};
-use super::{Guests, Interval, Mutexes, Program, Quota, Throttling, group, threads, unseen};
+use super::{
+    Guests, Holders, Interval, Mutexes, Program, Quota, Throttling, group, threads, unseen,
+};
 use overspin_native::preload::Waits;
 use overspin_real::seconds::Counters;
 use std::collections::BTreeMap;
@@ -194,6 +196,7 @@ impl Watcher {
             Mutexes {
                 waits: rate(waits.ended.saturating_sub(then.ended)),
                 waited: rate(waits.waited_ns.saturating_sub(then.waited_ns)) / 1e9,
+                holders: holders(&waits).since(holders(&then)),
             }
         });
         Program {
@@ -243,6 +246,7 @@ impl Interval {
                 let sum = program.mutexes.get_or_insert_default();
                 sum.waits = mean(sum.waits, more.waits);
                 sum.waited = mean(sum.waited, more.waited);
+                sum.holders.add(more.holders);
             }
             program.name.clone_from(&more.name);
             program.threads = program.threads.max(more.threads);
@@ -274,14 +278,34 @@ impl Interval {
     }
 }
 
-/// CPU time of this process so far.
+fn holders(waits: &Waits) -> Holders {
+    let Waits { looks, held_ns, descheduled_ns, asleep_ns, .. } = *waits;
+    Holders { looks, held_ns, descheduled_ns, asleep_ns }
+}
+
+impl Holders {
+    fn since(mut self, mut before: Self) -> Self {
+        for (count, then) in self.all().into_iter().zip(before.all()) {
+            *count = count.saturating_sub(*then);
+        }
+        self
+    }
+
+    fn add(&mut self, mut more: Self) {
+        for (count, more) in self.all().into_iter().zip(more.all()) {
+            *count += *more;
+        }
+    }
+
+    fn all(&mut self) -> [&mut u64; 4] {
+        [&mut self.looks, &mut self.held_ns, &mut self.descheduled_ns, &mut self.asleep_ns]
+    }
+}
+
+/// CPU time of this thread, which does all the watching, so far.
 fn own_ns(root: &Path) -> Option<u64> {
-    let threads = fs::read_dir(root.join("proc/self/task")).ok()?;
-    let of = |folder: PathBuf| {
-        let text = fs::read_to_string(folder.join("schedstat")).ok()?;
-        text.split_ascii_whitespace().next()?.parse::<u64>().ok()
-    };
-    Some(threads.flatten().filter_map(|entry| of(entry.path())).sum())
+    let text = fs::read_to_string(root.join("proc/thread-self/schedstat")).ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// CPUs that are online.

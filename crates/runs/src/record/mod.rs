@@ -7,6 +7,7 @@ use overspin_located::LocatedError;
 pub use overspin_record::*;
 use overspin_scenario_file::AxisArgument;
 use serde::Deserialize;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Fields that `.bench` files have.
@@ -17,6 +18,24 @@ struct Bench {
     runs: Option<serde::de::IgnoredAny>,
     #[serde(rename = "Input")]
     input: Option<serde::de::IgnoredAny>,
+}
+
+/// The text of `path`, as [`overspin_record::read_text`] reads it. Where there is no such file, an example of that name is the one
+/// that was compiled in.
+///
+/// # Errors
+/// As that function.
+pub fn read_text(path: &Path) -> Result<String, LoadError> {
+    use overspin_scenario_file::LoadError::Read;
+    let read = overspin_record::read_text(path);
+    match (&read, crate::examples::at(path)) {
+        (Err(LoadError::File(Read { cause, .. })), Some(text))
+            if cause.kind() == ErrorKind::NotFound =>
+        {
+            Ok(text.into())
+        }
+        _ => read,
+    }
 }
 
 /// Reads the record at `path`: every command that takes results finds them here. `-` is standard input.

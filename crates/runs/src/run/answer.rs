@@ -145,9 +145,9 @@ fn waited(scenario: &Scenario, outcome: &Outcome, number: usize) -> String {
     domain.locks.iter().for_each(|l| causes += l.wait_causes);
     let waited: Picos = domain.locks.iter().map(|l| l.wait_total).sum();
     if waited == Picos::ZERO {
-        return match domain.locks.iter().any(|l| l.contended > 0) {
+        return match waits(domain) {
             true => "How long it waited for locks was not measured.".into(),
-            false => "It waited for no lock.".into(),
+            false => format!("It waited for no lock{}", for_pcpus(domain)),
         };
     }
     let tasks = names().locks_in_user_mode(&scenario.domains[number]);
@@ -191,6 +191,21 @@ fn because(cause: Cause) -> &'static str {
     }
 }
 
+/// Whether it waited for locks.
+fn waits(domain: &DomainOutcome) -> bool {
+    domain.locks.iter().any(|l| l.contended > 0)
+}
+
+/// How long a vCPU waited for a pCPU each time that it got one: what delays a vCPU that mostly sleeps.
+fn for_pcpus(domain: &DomainOutcome) -> String {
+    let waited: Picos = domain.vcpus.iter().map(|v| v.runnable).sum();
+    let dispatches: u64 = domain.vcpus.iter().map(|v| v.dispatches).sum();
+    match dispatches {
+        0 => ".".into(),
+        n => format!(", and {} for a pCPU each time before it ran, on average.", time(waited / n)),
+    }
+}
+
 /// What the best other lock would do, and the command that shows it.
 fn other_lock(
     scenario: &Scenario,
@@ -210,6 +225,10 @@ fn other_lock(
         return Vec::new();
     };
     let names: Vec<&str> = tried.iter().map(|(lock, ..)| *lock).collect();
+    // Without waits for locks no other lock can help.
+    if times < BETTER && !waits(&outcome.domains[number]) {
+        return Vec::new();
+    }
     if times < BETTER {
         return vec![Block::Text(format!(
             "No other lock does much better; tried: {}.",
@@ -309,12 +328,12 @@ mod tests {
 
     #[test]
     fn figures_of_the_answer_are_those_of_runs_that_are_made_apart() {
-        let (_, outcome, text) = answered(TWO_ON_ONE, &[]);
+        let (_, outcome, text) = answered(TWO_ON_ONE, &["limit=1s"]);
         let rate = |outcome: &Outcome| {
             let seconds = outcome.lifetime(&outcome.domains[0]).seconds();
             outcome.domains[0].locks[0].acquisitions as f64 / seconds
         };
-        let (_, enough, _) = answered(TWO_ON_ONE, &["host.cores=2"]);
+        let (_, enough, _) = answered(TWO_ON_ONE, &["limit=1s", "host.cores=2"]);
         let taken = format!(
             "The ticket lock of `guest` was taken {} times a second",
             three_digits(rate(&outcome))
@@ -327,7 +346,8 @@ mod tests {
         );
         assert!(text.contains(&words), "{words}: {text}");
         let best = OTHERS.iter().map(|lock| {
-            let (_, other, _) = answered(TWO_ON_ONE, &[&format!("domain.guest.lock={lock}")]);
+            let (_, other, _) =
+                answered(TWO_ON_ONE, &["limit=1s", &format!("domain.guest.lock={lock}")]);
             (rate(&other), *lock)
         });
         let (most, lock) = best.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
@@ -346,6 +366,22 @@ mod tests {
         let (_, _, text) = answered(TWO_ON_ONE, &["host.cores=2"]);
         assert!(text.contains("with a pCPU for each of 2 vCPUs."), "{text}");
         assert!(!text.contains("it would be"), "{text}");
+    }
+
+    #[test]
+    fn who_takes_no_lock_is_told_how_late_it_runs() {
+        let one = "\nvcpus = 1\nlock = \"ticket\"\n\
+                   workload = {kind = \"burn-wait\", burn = \"1ms\", wait = \"1ms\"}\n";
+        let host = "limit = \"1s\"\n[host]\ncores = 1\n";
+        let text = format!("{host}[[domain]]\nname = \"a\"{one}[[domain]]\nname = \"b\"{one}");
+        let (_, outcome, text) = answered(&text, &[]);
+        let vcpus = &outcome.domains[0].vcpus;
+        let waited: Picos = vcpus.iter().map(|v| v.runnable).sum();
+        let each = waited / vcpus.iter().map(|v| v.dispatches).sum::<u64>();
+        // Two vCPUs that want the only pCPU half of the time wait for less than a time slice, 30 ms.
+        assert!((Picos::us(50)..Picos::ms(30)).contains(&each), "{each:?}");
+        let words = format!("It waited for no lock, and {} for a pCPU each time", time(each));
+        assert!(text.contains(&words) && !text.contains("other lock"), "{words}: {text}");
     }
 
     #[test]

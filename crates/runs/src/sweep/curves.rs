@@ -68,6 +68,12 @@ pub fn curves(sweep: &Sweep, outcome: &Outcome) -> Markup {
     overspin_report::curves(&outcome.name, &note, &across.horizontal(sweep), &plots, 3)
 }
 
+/// Whether some axis is one of numbers, along which a curve says something.
+#[must_use]
+pub fn is_along_numbers(sweep: &Sweep) -> bool {
+    across(sweep).kind != Kind::Words
+}
+
 /// The horizontal axis.
 struct Across {
     /// Index of the sweep's axis.

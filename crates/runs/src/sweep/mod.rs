@@ -6,9 +6,9 @@ mod record;
 mod report;
 mod seeding;
 
-pub use curves::curves;
+pub use curves::{curves, is_along_numbers};
 pub use record::{record, record_head};
-pub use report::{answer, report};
+pub use report::{answer, report, tables, warnings};
 
 pub use measure::{COUNT, MEASURES, Measure, TABLES, THROUGHPUT};
 pub use seeding::{MOST_SEEDS, Narrow, Shard};

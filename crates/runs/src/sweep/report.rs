@@ -1,10 +1,12 @@
-//! The report of a sweep: one table for each measure, the first axis down, all others across.
+//! The report of a sweep: one table for each measure, the first axis down, all others across. With one axis, all measures
+//! share a table.
 
 use super::{Cell, MEASURES, Measured, Outcome, THROUGHPUT};
 use crate::seeds::coincidences;
 use overspin_report::{Block, Grid, short_integer, tenths, three_digits, two_digits};
 use overspin_scenario::Ending;
 use overspin_stats::{Finding, Spread, ranges};
+use std::iter::repeat;
 
 /// How the tables show a measure; `of` is its position in [`MEASURES`]. The other measures are in the record
 /// and in the curves.
@@ -24,6 +26,9 @@ const SHOWN_THROUGHPUT: Shown = Shown {
     scale: 1e-3,
     show: |x| format!("{x:.0}"),
 };
+
+/// From this part of the best on, a value does about as much.
+const CLOSE: f64 = 0.99;
 
 /// A lock that does less than this part of the best in its column has collapsed: its percentiles are those of few waits.
 const COLLAPSED: f64 = 0.5;
@@ -140,15 +145,23 @@ pub fn report(outcome: &Outcome) -> Vec<Block> {
     if !outcome.description.is_empty() {
         blocks.push(Block::Text(outcome.description.clone()));
     }
-    let entries = entries(outcome);
-    let best = best(outcome, &entries);
-    let (rows, columns) = (outcome.axes.first().map_or(0, |(_, values)| values.len()), best.len());
     blocks.extend(answer(outcome));
     blocks.push(Block::Text(format!(
         "{}{}.",
         head(outcome),
         overspin_record::environment::program()
     )));
+    blocks.extend(tables(outcome));
+    blocks
+}
+
+/// The tables, and what to doubt of them.
+#[must_use]
+pub fn tables(outcome: &Outcome) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let entries = entries(outcome);
+    let best = best(outcome, &entries);
+    let (rows, columns) = (outcome.axes.first().map_or(0, |(_, values)| values.len()), best.len());
     let relative = |c: usize, entry: &Entry<'_>| match best[c] {
         0.0 => "-".to_owned(),
         most => entry.show(&SHOWN_THROUGHPUT, 100.0 / most),
@@ -174,21 +187,52 @@ pub fn report(outcome: &Outcome) -> Vec<Block> {
         };
         measures.push((shown, grid(outcome, &entries, (rows, columns), &show)));
     }
-    for (shown, grid) in measures {
-        blocks.push(Block::Heading(MEASURES[shown.of].title.into()));
-        blocks.push(Block::Text(shown.note.into()));
-        if shown.of == THROUGHPUT && entries.iter().any(Entry::is_unsteady) {
-            blocks.push(Block::Text(UNSTEADY.into()));
+    let doubted = marks(&entries);
+    if outcome.axes.len() == 1 {
+        let notes = measures.iter().map(|(s, _)| format!("{}: {}", MEASURES[s.of].title, s.note));
+        let notes: Vec<Block> = notes.map(Block::Text).chain(doubted).collect();
+        blocks.push(Block::Grid(joined(measures)));
+        blocks.extend(notes);
+    } else {
+        for (shown, grid) in measures {
+            blocks.push(Block::Heading(MEASURES[shown.of].title.into()));
+            blocks.push(Block::Text(shown.note.into()));
+            if shown.of == THROUGHPUT {
+                blocks.extend(doubted.iter().cloned());
+            }
+            blocks.push(Block::Grid(grid));
         }
-        if shown.of == THROUGHPUT && entries.iter().any(Entry::is_disturbed) {
-            blocks.push(Block::Text(DISTURBED.into()));
-        }
-        blocks.push(Block::Grid(grid));
     }
     if outcome.most_seeds() > 1 {
         blocks.extend(doubts(outcome, &entries));
     }
     blocks
+}
+
+/// What the marks beside rates mean.
+fn marks(entries: &[Entry<'_>]) -> Vec<Block> {
+    let is = [entries.iter().any(Entry::is_unsteady), entries.iter().any(Entry::is_disturbed)];
+    let all = [UNSTEADY, DISTURBED].into_iter().zip(is);
+    all.filter(|(_, is)| *is).map(|(words, _)| Block::Text(words.into())).collect()
+}
+
+/// The tables of one axis beside each other.
+fn joined(measures: Vec<(&Shown, Grid)>) -> Grid {
+    let mut all = Grid { words: 1, ..Grid::default() };
+    for (shown, grid) in measures {
+        let unit = if shown.of == THROUGHPUT { "% of best" } else { shown.unit };
+        if all.rows.is_empty() {
+            all.header.extend(grid.header.first().cloned());
+            all.rows.extend(grid.rows.iter().map(|row| row[..1].to_vec()));
+        }
+        all.header.push(format!("{}\n{unit}", MEASURES[shown.of].title));
+        // The last row, of the best rate, has no other figure.
+        let cells = grid.rows.into_iter().map(|row| row.into_iter().nth(1)).chain(repeat(None));
+        for (row, cell) in all.rows.iter_mut().zip(cells) {
+            row.push(cell.unwrap_or_default());
+        }
+    }
+    all
 }
 
 fn entries(outcome: &Outcome) -> Vec<Entry<'_>> {
@@ -204,6 +248,22 @@ fn best(outcome: &Outcome, entries: &[Entry<'_>]) -> Vec<f64> {
         column.map(|e| e.value(&SHOWN_THROUGHPUT)).fold(0.0, f64::max)
     };
     (0..columns).map(of).collect()
+}
+
+/// What to doubt of a sweep: rates that were not steady, runs that were disturbed, means of two groups of seeds.
+#[must_use]
+pub fn warnings(outcome: &Outcome) -> Vec<Block> {
+    let entries = entries(outcome);
+    let mut all = marks(&entries);
+    let unsteady = entries.iter().filter(|e| e.is_unsteady()).map(|e| e.point.at.join(", "));
+    let unsteady: Vec<String> = unsteady.collect();
+    if !unsteady.is_empty() {
+        all.push(Block::Text(format!("Not steady: {}.", unsteady.join("; "))));
+    }
+    if outcome.most_seeds() > 1 {
+        all.extend(doubts(outcome, &entries));
+    }
+    all
 }
 
 /// Which value of the first axis does best, and where another one falls behind. Nothing is said if nothing was acquired, or
@@ -239,6 +299,12 @@ pub fn answer(outcome: &Outcome) -> Option<Block> {
         let (steady, weak) = (*all.iter().rev().max_by(by_least)?, *all.iter().min_by(by_least)?);
         let percent = |row: usize| tenths((100.0 * least[row].0).min(100.0));
         text += &match least[steady].0 {
+            1.0 if columns == 1 => format!(
+                "{axis} {} does most, {}{}",
+                values[steady],
+                rate(best[0]),
+                close(least.iter().filter(|(part, _)| *part >= CLOSE).count() - 1)
+            ),
             1.0 => format!("{axis} {} does most", values[steady]),
             _ => format!(
                 "{axis} {} never does less than {} % of the best",
@@ -264,13 +330,22 @@ pub fn answer(outcome: &Outcome) -> Option<Block> {
     Some(Block::Text(text))
 }
 
+/// What is said of values that do about as much as the best.
+fn close(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        1 => "; 1 more does within 1 % of that".into(),
+        n => format!("; {n} more do within 1 % of that"),
+    }
+}
+
 /// How many runs there are, and how to read the tables.
 fn head(outcome: &Outcome) -> String {
     let across: Vec<&str> = outcome.axes.iter().skip(1).map(|(name, _)| name.as_str()).collect();
     let mut head = format!(
-        "{} runs. Columns: {}. D: deadlock. -: not made, or stopped before its end. ",
+        "{} runs. {}D: deadlock. -: not made, or stopped before its end. ",
         outcome.cells().count(),
-        if across.is_empty() { "one".to_owned() } else { across.join(", ") },
+        if across.is_empty() { String::new() } else { format!("Columns: {}. ", across.join(", ")) },
     );
     let counts = || outcome.points.iter().map(|p| p.cells.len()).filter(|n| *n > 0);
     let (fewest, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));

@@ -23,6 +23,19 @@ pub(crate) struct Request {
     pub(crate) origin: Option<String>,
 }
 
+impl Request {
+    /// Whether it names this machine as browsers on it do. Another name for the loopback address would be one that another
+    /// page's owner chose.
+    pub(crate) fn is_for(&self, port: u16) -> bool {
+        self.host.as_deref().is_some_and(|host| is_local(host, port))
+    }
+}
+
+/// Whether a host is this machine's own, with this port.
+pub(crate) fn is_local(host: &str, port: u16) -> bool {
+    ["127.0.0.1", "localhost"].iter().any(|name| host == format!("{name}:{port}"))
+}
+
 /// Reads the head of a request.
 pub(crate) fn read(stream: &mut TcpStream) -> Result<Request, Status> {
     let end = Instant::now() + PATIENCE;

@@ -7,5 +7,5 @@ mod reply;
 pub(crate) use gate::Gate;
 #[cfg(test)]
 pub(crate) use head::parse;
-pub(crate) use head::{Request, read};
+pub(crate) use head::{Request, is_local, read};
 pub(crate) use reply::{Reply, Status, write};

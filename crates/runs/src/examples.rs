@@ -1,4 +1,7 @@
-//! The scenarios of the folder `examples`. They are compiled in, for readers that have no copy of the repository.
+//! The scenarios of the folder `examples`. They are compiled in, so that users who have no copy of the repository can run them by
+//! the same names.
+
+use std::path::Path;
 
 /// Names and texts, by name.
 pub const EXAMPLES: [(&str, &str); 21] = [
@@ -31,10 +34,26 @@ pub fn text(name: &str) -> Option<&'static str> {
     EXAMPLES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
+/// The text of the example at this path, such as `examples/ticket-overcommit.toml`; `None` if there is none.
+#[must_use]
+pub fn at(path: &Path) -> Option<&'static str> {
+    let path = path.strip_prefix(".").unwrap_or(path);
+    let name = path.strip_prefix("examples").ok()?.to_str()?.strip_suffix(".toml")?;
+    text(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+
+    #[test]
+    fn a_path_is_that_of_the_repository() {
+        assert!(at(Path::new("examples/tick-thief.toml")).is_some());
+        assert!(at(Path::new("./examples/tick-thief.toml")).is_some());
+        for other in ["tick-thief.toml", "examples/tick-thief", "x/examples/tick-thief.toml", "-"] {
+            assert_eq!(at(Path::new(other)), None, "{other}");
+        }
+    }
 
     #[test]
     fn every_example_is_listed() {
