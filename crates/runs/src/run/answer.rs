@@ -378,8 +378,8 @@ mod tests {
         let vcpus = &outcome.domains[0].vcpus;
         let waited: Picos = vcpus.iter().map(|v| v.runnable).sum();
         let each = waited / vcpus.iter().map(|v| v.dispatches).sum::<u64>();
-        // Two vCPUs that want the only pCPU half of the time wait for less than a time slice, 30 ms.
-        assert!((Picos::us(50)..Picos::ms(30)).contains(&each), "{each:?}");
+        // A vCPU that wakes is boosted: it waits for the switch at least, 2 us, and for less than a time slice, 30 ms.
+        assert!((Picos::us(2)..Picos::ms(30)).contains(&each), "{each:?}");
         let words = format!("It waited for no lock, and {} for a pCPU each time", time(each));
         assert!(text.contains(&words) && !text.contains("other lock"), "{words}: {text}");
     }
