@@ -28,6 +28,10 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("overspin bench sched", "half a minute of measuring; this file checks its options only"),
     ("overspin serve", "runs until it is stopped; serve.rs runs it"),
     ("overspin watch", "runs until it is stopped; watch.rs runs it"),
+    (
+        "overspin top examples/ticket-overcommit.toml --world",
+        "seconds of both CPUs; worlds.rs runs another scenario",
+    ),
     ("overspin exec", "needs the preload library beside the command; exec.rs runs it"),
     ("overspin bench locks --case condvar", "bench_locks.rs runs it; one thread is too few"),
     (

@@ -1,6 +1,6 @@
 //! The records that commands write into files, read by the commands that read records.
 
-use crate::{json, with_scenario};
+use crate::{json, overspin, with_scenario};
 use overspin_testing::{Ended, LOCKS, Program, SCENARIO, root};
 use serde_json::Value;
 
@@ -159,4 +159,16 @@ fn a_mistake_in_a_record_of_one_long_line_is_quoted_in_a_window() {
         assert!(error.contains(&format!("bad.json:1:{}", at + 9)), "{args:?}: {error}");
         assert!(error.contains("\"value\":x") && error.contains("here"), "{args:?}: {error}");
     }
+}
+
+#[test]
+fn examples_run_from_any_folder() {
+    let overspin = overspin();
+    let (out, _) = overspin.fine(&["run", "examples/tick-thief.toml", "--set", "limit=10ms"]);
+    assert!(out.starts_with("tick-thief\n"), "{out}");
+    // The file of a user who has one comes first.
+    std::fs::create_dir(overspin.dir().join("examples")).unwrap();
+    overspin.write("examples/tick-thief.toml", "limit = 7");
+    overspin.fails(&["run", "examples/tick-thief.toml"], 2);
+    overspin.fails(&["run", "examples/no-such.toml"], 2);
 }
