@@ -166,7 +166,7 @@ fn section(number: usize, entry: &Entry, below: Option<&Markup>) -> Markup {
             @for warning in &record.warnings { p class="warning" { "Doubtful: " (warning) "." } "\n" }
             @for experiment in &record.experiments { (of_experiment(number, record, experiment)) }
             (panel(&id("validation"), "Simulated beside measured", none(), panels::validation(record)))
-            (panel(&id("curves"), "Curves", none(), panels::curves(record)))
+            (panel(&id("curves"), "Figures", none(), panels::curves(record)))
             @if record.kind != Kind::Run {
                 @let about = html! { "Waits of all locks, in percent of the time of all vCPUs. A vCPU may wait for two locks at once." };
                 (panel(&id("waits-of-runs"), "What the runs waited for", about, panels::waits_of_runs(record)))

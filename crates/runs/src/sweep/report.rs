@@ -64,10 +64,10 @@ const OTHERS: [Shown; 3] = [
 
 const ELAPSED: &str = "The time until all work was done, in milliseconds: no lock was acquired that could be counted.";
 
-const UNSTEADY: &str = "~: NOT STEADY. The two halves of a run differ by more than a fifth, so that the rate depends on the \
+const UNSTEADY: &str = "The two halves of a run differ by more than a fifth, so that the rate depends on the \
                         length of the run: make `limit` longer.";
 
-const DISTURBED: &str = "*: DISTURBED. Others had more than 5 % of the CPUs during a run, each of three times, or the run did \
+const DISTURBED: &str = "Others had more than 5 % of the CPUs during a run, each of three times, or the run did \
                          more than its CPUs can do. The record has the figures.";
 
 /// A point: its runs, and the spread of each measure.
@@ -84,16 +84,6 @@ impl<'a> Entry<'a> {
     /// The ending of the first run that deadlocked or was stopped, if there is one.
     fn unsound(&self) -> Option<&Ending> {
         self.point.cells.iter().filter_map(Cell::ending).find(|e| !e.is_sound())
-    }
-
-    /// Whether a run was not steady.
-    fn is_unsteady(&self) -> bool {
-        self.point.cells.iter().any(|cell| !cell.run.unsteady.is_empty())
-    }
-
-    /// Whether others disturbed a run, or it cannot be right.
-    fn is_disturbed(&self) -> bool {
-        self.point.cells.iter().any(|cell| cell.run.is_disturbed())
     }
 
     /// The value, or its mean over seeds.
@@ -128,13 +118,25 @@ impl<'a> Entry<'a> {
                 text += "!";
             }
         }
-        if shown.of == THROUGHPUT && self.is_unsteady() {
+        if shown.of == THROUGHPUT && self.point.is_unsteady() {
             text += "~";
         }
-        if shown.of == THROUGHPUT && self.is_disturbed() {
+        if shown.of == THROUGHPUT && self.point.is_disturbed() {
             text += "*";
         }
         text
+    }
+}
+
+impl Measured {
+    /// Whether a run was not steady.
+    fn is_unsteady(&self) -> bool {
+        self.cells.iter().any(|cell| !cell.run.unsteady.is_empty())
+    }
+
+    /// Whether others disturbed a run, or it cannot be right.
+    fn is_disturbed(&self) -> bool {
+        self.cells.iter().any(|cell| cell.run.is_disturbed())
     }
 }
 
@@ -211,9 +213,13 @@ pub fn tables(outcome: &Outcome) -> Vec<Block> {
 
 /// What the marks beside rates mean.
 fn marks(entries: &[Entry<'_>]) -> Vec<Block> {
-    let is = [entries.iter().any(Entry::is_unsteady), entries.iter().any(Entry::is_disturbed)];
-    let all = [UNSTEADY, DISTURBED].into_iter().zip(is);
-    all.filter(|(_, is)| *is).map(|(words, _)| Block::Text(words.into())).collect()
+    let is = |of: fn(&Measured) -> bool| entries.iter().any(|entry| of(entry.point));
+    let all = [
+        (is(Measured::is_unsteady), "~: NOT STEADY.", UNSTEADY),
+        (is(Measured::is_disturbed), "*: DISTURBED.", DISTURBED),
+    ];
+    let used = all.into_iter().filter(|(is_used, ..)| *is_used);
+    used.map(|(_, mark, why)| Block::Text(format!("{mark} {why}"))).collect()
 }
 
 /// The tables of one axis beside each other.
@@ -254,12 +260,18 @@ fn best(outcome: &Outcome, entries: &[Entry<'_>]) -> Vec<f64> {
 #[must_use]
 pub fn warnings(outcome: &Outcome) -> Vec<Block> {
     let entries = entries(outcome);
-    let mut all = marks(&entries);
-    let unsteady = entries.iter().filter(|e| e.is_unsteady()).map(|e| e.point.at.join(", "));
-    let unsteady: Vec<String> = unsteady.collect();
-    if !unsteady.is_empty() {
-        all.push(Block::Text(format!("Not steady: {}.", unsteady.join("; "))));
-    }
+    let places = |is: fn(&Measured) -> bool| {
+        let all: Vec<String> =
+            outcome.points.iter().filter(|p| is(p)).map(|p| p.at.join(", ")).collect();
+        all.join("; ")
+    };
+    let named = [
+        (places(Measured::is_unsteady), "NOT STEADY", UNSTEADY),
+        (places(Measured::is_disturbed), "DISTURBED", DISTURBED),
+    ];
+    let named = named.into_iter().filter(|(places, ..)| !places.is_empty());
+    let mut all: Vec<Block> =
+        named.map(|(places, word, why)| Block::Text(format!("{word}: {places}. {why}"))).collect();
     if outcome.most_seeds() > 1 {
         all.extend(doubts(outcome, &entries));
     }
