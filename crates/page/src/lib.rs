@@ -301,7 +301,7 @@ fn timeline(number: usize, detail: &Detail) -> Markup {
             " marks. Times are rounded to " (packed.head.quantum_ns) " ns."
             @if timeline.is_cut() {
                 " The timeline is cut: it shows " (seconds(timeline.from)) " to " (seconds(timeline.until))
-                " s of a run of " (seconds(timeline.end)) " s, the marked part of its work. `overspin report --slices N` shows more."
+                " s of a run of " (seconds(timeline.end)) " s, the marked part of its work. " code { "overspin report --slices N" } " shows more."
             }
         }
         "\n"

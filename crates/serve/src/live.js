@@ -179,6 +179,7 @@ async function show(side, text) {
   copy?.addEventListener('click', async () => {
     await navigator.clipboard.writeText(copy.previousElementSibling.textContent);
     copy.textContent = 'copied';
+    setTimeout(() => { copy.textContent = 'copy'; }, 2000);
   });
 }
 
