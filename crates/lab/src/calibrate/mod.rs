@@ -4,6 +4,7 @@ mod guests;
 mod profile;
 mod record;
 mod report;
+mod rewarm;
 mod varying;
 
 pub use guests::GUESTS;
@@ -120,6 +121,12 @@ pub fn told(quantity: Quantity) -> QuantityInfo {
             key: Some("smt_permille"),
         },
         Quantity::BesideBusy => other("beside", "permille", "speed beside another busy core"),
+        Quantity::Rewarm { bytes, in_order, away } => {
+            rewarm::told("rewarm", "lost to cold caches", bytes, in_order, away)
+        }
+        Quantity::RewarmControl { bytes, in_order, away } => {
+            rewarm::told("rewarm-control", "lost without the other's loads", bytes, in_order, away)
+        }
         Quantity::Noise => other("noise", "0.001 %", "CPU time lost to others"),
         Quantity::Interruption => other("interruption", "ns", "longest interruption in 0.1 s"),
         Quantity::Other("hypercall") => cost("hypercall", "exit of a vCPU, and entry"),

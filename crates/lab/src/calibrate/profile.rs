@@ -1,6 +1,6 @@
 //! A calibration as a machine profile: a TOML file that `host.machine` can name.
 
-use super::{Median, found, text, varying, why_not};
+use super::{Median, found, rewarm, text, varying, why_not};
 use overspin_native::calibrate::Calibration;
 use overspin_runs::scenario_file::cost_keys;
 use overspin_scenario::{Picos, Varying};
@@ -48,6 +48,9 @@ pub fn profile(calibration: &Calibration) -> String {
             DEFAULT.smt_permille()
         ),
     };
+    if let Some(told) = rewarm::permille(calibration) {
+        let _ = writeln!(out, "# {told}.");
+    }
     let _ = writeln!(out, "\n[costs]");
     for key in cost_keys() {
         let _ = match (value(key), cost(calibration, key)) {

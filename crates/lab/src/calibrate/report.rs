@@ -1,6 +1,6 @@
 //! What a calibration found, as tables.
 
-use super::{Median, told};
+use super::{Median, rewarm, told};
 use overspin_native::calibrate::{Calibration, Quantity};
 use overspin_report::{Block, Grid, short};
 
@@ -23,11 +23,18 @@ pub fn report(calibration: &Calibration) -> Vec<Block> {
     ];
     blocks.extend(calibration.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))));
     let is_pair = |q: Quantity| matches!(q, Quantity::Between(..));
-    blocks.push(Block::Grid(table(calibration, |q| !is_pair(q))));
+    let is_cold =
+        |q: Quantity| matches!(q, Quantity::Rewarm { .. } | Quantity::RewarmControl { .. });
+    blocks.push(Block::Grid(table(calibration, |q| !is_pair(q) && !is_cold(q))));
     // With one pair, the class says the same.
     if calibration.series.iter().filter(|s| is_pair(s.quantity)).count() > 1 {
         blocks.push(Block::Heading("Lines between CPUs".into()));
         blocks.push(Block::Grid(table(calibration, is_pair)));
+    }
+    if let Some(told) = rewarm::permille(calibration) {
+        blocks.push(Block::Heading("What a thread loses to cold caches when it returns".into()));
+        blocks.push(Block::Text(format!("{told}.")));
+        blocks.push(Block::Grid(rewarm::table(calibration)));
     }
     if !calibration.missing.is_empty() {
         blocks.push(Block::Heading("Not measured".into()));

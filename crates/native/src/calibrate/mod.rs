@@ -1,10 +1,12 @@
-//! What the operations of a machine cost: lines between CPUs, atomics, PAUSE, switches, wake-ups, timers, noise.
+//! What the operations of a machine cost: lines between CPUs, atomics, PAUSE, switches, cold caches, wake-ups, timers,
+//! noise.
 //!
 //! The measurements are short, and come in rounds, each in another order. A disturbance of the machine then meets all
 //! quantities alike and shows as spread. Each round gives each quantity one sample.
 
 mod cpu;
 mod pairs;
+mod rewarm;
 mod topology;
 mod waking;
 
@@ -59,6 +61,24 @@ pub enum Quantity {
     /// Speed of a CPU beside a busy one that shares no core with it, as far as the kernel tells, thousandths of its speed
     /// alone. vCPUs of a virtual machine may share a core all the same.
     BesideBusy,
+    /// What a thread loses to the caches when it returns to its CPU after another thread ran there, nanoseconds.
+    Rewarm {
+        /// Working set of each of the two threads.
+        bytes: u32,
+        /// They walk it in the order of addresses instead of a random one.
+        in_order: bool,
+        /// How long the other thread ran, microseconds.
+        away: u32,
+    },
+    /// What the thread loses if the other thread touches nothing, nanoseconds. It is subtracted from the other already.
+    RewarmControl {
+        /// As above.
+        bytes: u32,
+        /// As above.
+        in_order: bool,
+        /// As above.
+        away: u32,
+    },
     /// Time that a CPU loses to others while its thread wants to run, thousandths of a percent.
     Noise,
     /// The longest interruption in a tenth of a second, nanoseconds.
@@ -234,6 +254,13 @@ fn jobs(cpus: &[usize], missing: &mut Vec<(Quantity, String)>) -> Vec<Job> {
             Ok(vec![Sample { quantity: Quantity::HostTimer, value, singles }])
         }),
     ];
+    for bytes in rewarm::sizes(first) {
+        for in_order in [false, true] {
+            jobs.push(Box::new(move || {
+                Ok(rewarm::losses(first, bytes, in_order)?.into_iter().map(Sample::from).collect())
+            }));
+        }
+    }
     match cpus.get(1).copied() {
         Some(second) => jobs.push(Box::new(move || {
             let turns = waking::turns(first, second)?;
