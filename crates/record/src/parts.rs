@@ -72,7 +72,7 @@ pub struct LocksPlan {
     pub runs: usize,
     /// CPUs that were asked for; empty for all.
     pub cpus: Vec<usize>,
-    /// Locks without a condition variable, which the case `condvar` left out.
+    /// Locks that a case left out: they lack its condition variable or reader-writer lock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
 }

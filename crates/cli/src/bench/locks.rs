@@ -127,8 +127,7 @@ pub(super) fn locks(args: &LocksArgs, global: &Global, parts: &Parts) -> Result<
     blocks.extend(report.warnings.iter().map(|w| Block::Text(format!("Doubtful: {w}."))));
     if !report.left_out.is_empty() {
         let left_out = report.left_out.join(", ");
-        blocks
-            .push(Block::Text(format!("Without a condition variable, and left out: {left_out}.")));
+        blocks.push(Block::Text(format!("Without what the case needs, and left out: {left_out}.")));
     }
     let mut situations: Vec<Situation> = Vec::new();
     for point in &report.points {

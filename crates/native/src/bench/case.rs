@@ -26,8 +26,15 @@ pub enum Case {
     /// there, so a section takes longer.
     Shared,
     /// Half of the threads put items into a queue of 16, the others take them out, and wait for room or for an item
-    /// with condition variables. An acquisition puts or takes an item. Its wait includes the wait for the condition.
+    /// with condition variables. An acquisition puts or takes an item. Its wait includes the wait for the condition. The
+    /// notifier has released the lock.
     Condvar,
+    /// As `Condvar`, but the notifier still holds the lock.
+    CondvarHeld,
+    /// The threads acquire one after another, in a ring. Each waits for its turn with a condition variable of its own.
+    Ring,
+    /// All threads use one reader-writer lock. One of so many acquisitions is of a writer. Waits are those of the writers.
+    WriteIn(u32),
     /// Each thread has a lock of its own and only locks and unlocks. There is no section and no outside work, and
     /// waits are not measured.
     Uncontended,
@@ -52,6 +59,15 @@ impl Case {
         (Self::Hogs, "hogs", "beside one computing thread for each CPU"),
         (Self::Shared, "shared", "sections also use 64 KiB that all threads share"),
         (Self::Condvar, "condvar", "half of the threads fill a queue of 16, the others empty it"),
+        (Self::CondvarHeld, "condvar-held", "the same, and the notifier holds the lock"),
+        (Self::Ring, "ring", "one after another, each with a condition variable of its own"),
+        (
+            Self::WriteIn(10),
+            "write-in-10",
+            "readers and writers; 1 of 10 writes, waits are of writes",
+        ),
+        (Self::WriteIn(100), "write-in-100", "the same, 1 of 100 writes"),
+        (Self::WriteIn(1000), "write-in-1000", "the same, 1 of 1000 writes"),
         (Self::Uncontended, "uncontended", "a lock for each thread; lock and unlock, nothing else"),
     ];
 
@@ -71,6 +87,11 @@ impl Case {
     #[must_use]
     pub fn has_long_sections(self) -> bool {
         matches!(self, Self::LongHolder | Self::Sleeping)
+    }
+
+    /// Whether the threads need condition variables, and meet in a queue or ring.
+    pub(super) fn has_conditions(self) -> bool {
+        matches!(self, Self::Condvar | Self::CondvarHeld | Self::Ring)
     }
 
     /// Locks of a run.

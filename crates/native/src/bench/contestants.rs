@@ -2,11 +2,12 @@
 //! use.
 
 use std::cell::UnsafeCell;
-use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError, RwLock};
 
 use overspin_locks::RawLock;
 
-use super::queue::{Bounded, Condition, Queue};
+use super::case::Case;
+use super::queue::{self, Condition, Queue};
 use crate::{Kind, Mutexee, NamedLock, Threads};
 
 /// A lock to measure, behind a table of functions: the loops around it are compiled once, not once for each lock, and
@@ -36,22 +37,56 @@ pub(super) trait Locking: Sync + Sized + 'static {
     fn boxed() -> Box<Self>;
     /// Runs `section` with the lock held.
     fn with(&self, section: impl FnOnce());
-    /// Creates a queue under a lock of its own; `None` if there is no condition variable for it.
-    fn queue() -> Option<Box<dyn Queue>> {
+    /// Creates the queue or ring of a case under a lock of its own; `None` if there is no condition variable for it.
+    fn queue(_case: Case, _threads: usize) -> Option<Box<dyn Queue>> {
         None
     }
+    /// Creates the reader-writer lock of the same library, if there is one.
+    fn rwlock() -> Option<Box<dyn ReadWrite>> {
+        None
+    }
+}
+
+/// A reader-writer lock to measure, behind a table of functions.
+pub(super) trait ReadWrite: Sync {
+    /// Runs `section` with the lock held by a reader, or by a writer.
+    fn section(&self, writes: bool, section: &mut dyn FnMut());
+}
+
+/// Reader-writer locks whose guards need no unwrapping, or that one.
+macro_rules! read_write {
+    ($($lock:ty $(, $unwrap:ident)?;)+) => {$(
+        impl ReadWrite for $lock {
+            fn section(&self, writes: bool, section: &mut dyn FnMut()) {
+                if writes {
+                    let _guard = self.write()$(.$unwrap(PoisonError::into_inner))?;
+                    section();
+                } else {
+                    let _guard = self.read()$(.$unwrap(PoisonError::into_inner))?;
+                    section();
+                }
+            }
+        }
+    )+};
+}
+read_write! {
+    crate::RwLock<()>;
+    parking_lot::RwLock<()>;
+    usync::RwLock<()>;
+    RwLock<()>, unwrap_or_else;
 }
 
 /// Makes contestants of one type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Maker {
     pub lock: fn() -> Box<dyn Contestant>,
-    pub queue: fn() -> Option<Box<dyn Queue>>,
+    pub queue: fn(Case, usize) -> Option<Box<dyn Queue>>,
+    pub rwlock: fn() -> Option<Box<dyn ReadWrite>>,
 }
 
 impl Maker {
     pub(super) fn of<L: Locking>() -> Self {
-        Self { lock: || L::boxed(), queue: L::queue }
+        Self { lock: || L::boxed(), queue: L::queue, rwlock: L::rwlock }
     }
 }
 
@@ -78,8 +113,12 @@ impl Locking for Mutex<()> {
         section();
     }
 
-    fn queue() -> Option<Box<dyn Queue>> {
-        Some(Box::new(Bounded::<Self, _>::new(Condvar::new)))
+    fn queue(case: Case, threads: usize) -> Option<Box<dyn Queue>> {
+        Some(queue::of::<Self, _>(case, threads, Condvar::new))
+    }
+
+    fn rwlock() -> Option<Box<dyn ReadWrite>> {
+        Some(Box::new(RwLock::new(())))
     }
 }
 
@@ -102,7 +141,7 @@ impl Condition<Mutex<()>> for Condvar {
 /// Mutexes with a condition variable that has the interface of parking_lot's. They have types of their own here, because
 /// the other mutexes of [`lock_api`] have none.
 macro_rules! with_condition {
-    ($name:ident, $mutex:ty, $condition:ty, $doc:literal) => {
+    ($name:ident, $mutex:ty, $condition:ty, $rwlock:ty, $doc:literal) => {
         #[doc = $doc]
         struct $name($mutex);
 
@@ -117,8 +156,12 @@ macro_rules! with_condition {
                 section();
             }
 
-            fn queue() -> Option<Box<dyn Queue>> {
-                Some(Box::new(Bounded::<Self, _>::new(<$condition>::new)))
+            fn queue(case: Case, threads: usize) -> Option<Box<dyn Queue>> {
+                Some(queue::of::<Self, _>(case, threads, <$condition>::new))
+            }
+
+            fn rwlock() -> Option<Box<dyn ReadWrite>> {
+                Some(Box::new(<$rwlock>::new(())))
             }
         }
 
@@ -130,7 +173,9 @@ macro_rules! with_condition {
                 section: &mut dyn FnMut(),
             ) {
                 let mut guard = lock.0.lock();
-                self.wait_while(&mut guard, |()| !ready());
+                while !ready() {
+                    self.wait(&mut guard);
+                }
                 section();
             }
 
@@ -144,13 +189,15 @@ macro_rules! with_condition {
         }
     };
 }
-with_condition!(Ours, crate::Mutex<()>, crate::Condvar, "This crate's mutex.");
+with_condition!(Ours, crate::Mutex<()>, crate::Condvar, crate::RwLock<()>, "This crate's mutex.");
 with_condition!(
     ParkingLot,
     parking_lot::Mutex<()>,
     parking_lot::Condvar,
+    parking_lot::RwLock<()>,
     "The mutex of parking_lot."
 );
+with_condition!(Usync, usync::Mutex<()>, usync::Condvar, usync::RwLock<()>, "The mutex of usync.");
 
 /// The mutex as `overspin exec` and programs in C get it: a lock whose kind is known at run time only, called through
 /// a table of functions.
@@ -172,23 +219,18 @@ impl Locking for Dynamic {
     }
 }
 
-// usync and spin use other versions of `lock_api` than this crate.
-macro_rules! guarded {
-    ($($mutex:ty)+) => {$(
-        impl Locking for $mutex {
-            fn boxed() -> Box<Self> {
-                Box::new(Self::new(()))
-            }
+// spin uses another version of `lock_api` than this crate.
+impl Locking for spin::Mutex<()> {
+    fn boxed() -> Box<Self> {
+        Box::new(Self::new(()))
+    }
 
-            #[inline]
-            fn with(&self, section: impl FnOnce()) {
-                let _guard = self.lock();
-                section();
-            }
-        }
-    )+};
+    #[inline]
+    fn with(&self, section: impl FnOnce()) {
+        let _guard = self.lock();
+        section();
+    }
 }
-guarded!(usync::Mutex<()> spin::Mutex<()>);
 
 /// The C library's mutex of type `KIND`.
 struct Pthread<const KIND: i32>(UnsafeCell<libc::pthread_mutex_t>);
@@ -222,9 +264,9 @@ impl<const KIND: i32> Locking for Pthread<KIND> {
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
 
-    fn queue() -> Option<Box<dyn Queue>> {
+    fn queue(case: Case, threads: usize) -> Option<Box<dyn Queue>> {
         let condition = || PthreadCondition(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER));
-        Some(Box::new(Bounded::<Self, _>::new(condition)))
+        Some(queue::of::<Self, _>(case, threads, condition))
     }
 }
 
@@ -308,7 +350,7 @@ contestants! {
     "mutexee": Mutexee<()>, "Spins, sleeps, and hands over in user space where it can.";
     "std": Mutex<()>, "The Rust standard library.";
     "parking_lot": ParkingLot, "parking_lot 0.13.";
-    "usync": usync::Mutex<()>, "usync 0.2.";
+    "usync": Usync, "usync 0.2.";
     "spin": spin::Mutex<()>, "spin 0.12: test and set.";
     "pthread": Pthread<{ libc::PTHREAD_MUTEX_NORMAL }>, "The C library's mutex.";
     "pthread-adaptive": Pthread<{ libc::PTHREAD_MUTEX_ADAPTIVE_NP }>, "The C library's adaptive mutex.";

@@ -56,7 +56,7 @@ pub enum PlanError {
         threads: usize,
     },
     /// A queue needs a thread at each end.
-    #[error("the case `condvar` needs 2 threads or more")]
+    #[error("cases with condition variables need 2 threads or more")]
     OneThread,
     /// A section is longer than the work loop can count.
     #[error("{0:?} is too long for a section, or for the work between two sections")]
@@ -85,7 +85,7 @@ impl Plan {
         if empty {
             return Err(PlanError::Empty);
         }
-        if self.cases.contains(&Case::Condvar) && self.threads.contains(&1) {
+        if self.cases.iter().any(|case| case.has_conditions()) && self.threads.contains(&1) {
             return Err(PlanError::OneThread);
         }
         let name = |name: &String| {
@@ -110,7 +110,11 @@ impl Plan {
 
     /// Whether the lock of this canonical name can be measured in the case.
     pub(super) fn suits(&self, lock: &str, case: Case) -> bool {
-        case != Case::Condvar || self.maker(lock).is_some_and(|maker| (maker.queue)().is_some())
+        self.maker(lock).is_some_and(|maker| match case {
+            Case::WriteIn(_) => (maker.rwlock)().is_some(),
+            case if case.has_conditions() => (maker.queue)(case, 2).is_some(),
+            _ => true,
+        })
     }
 
     /// What makes the lock of this canonical name.

@@ -11,7 +11,7 @@ use super::spread::Spread;
 pub struct Report {
     /// Conditions that make the results doubtful.
     pub warnings: Vec<Warning>,
-    /// Locks that were left out of a case, because they have no condition variable.
+    /// Locks that were left out of a case, because they have no condition variable or reader-writer lock.
     pub left_out: Vec<&'static str>,
     /// One for each point, in the order of the plan.
     pub points: Vec<Point>,

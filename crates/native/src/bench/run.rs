@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::PlanError;
 use super::case::{BURST, Case, Lengths, SHARED_LINES, Zipf};
-use super::contestants::{Contestant, Maker};
+use super::contestants::{Contestant, Maker, ReadWrite};
 use super::queue::Queue;
 use super::result::{Sample, Waits};
 use super::spread::Spread;
@@ -59,7 +59,15 @@ struct Worked {
     usage: Usage,
 }
 
-/// An acquisition: ticks when it was asked for and when it was there.
+/// What the threads of a run share beside the locks of [`Contestant`], if their case has it.
+#[derive(Clone, Copy)]
+struct Meeting<'a> {
+    queue: Option<&'a dyn Queue>,
+    rwlock: Option<&'a dyn ReadWrite>,
+    lines: &'a [Line],
+}
+
+/// An acquisition: ticks when it was asked for and when it was there. Both are 0 if its wait does not count.
 struct Asked {
     from: u64,
     until: u64,
@@ -77,19 +85,24 @@ impl Run<'_> {
             _ => 0,
         };
         let phase = AtomicU32::new(WARM_UP);
-        let queue = if self.case == Case::Condvar { (maker.queue)() } else { None };
+        // `check` has left out the locks without one.
+        let meets = self.case.has_conditions();
+        let queue = if meets { (maker.queue)(self.case, self.threads) } else { None };
+        let reads = matches!(self.case, Case::WriteIn(_));
+        let rwlock = if reads { (maker.rwlock)() } else { None };
         let lines = if self.case == Case::Shared { SHARED_LINES } else { 0 };
         let lines: Vec<Line> = (0..lines).map(|_| Line::default()).collect();
         let all_in = Barrier::new(self.threads + hogs + 1);
         let (time, worked, hogs) = thread::scope(|scope| {
             let (run, locks, phase, all_in) = (&self, &*locks, &phase, &all_in);
-            let (queue, lines) = (queue.as_deref(), &*lines);
+            let shared =
+                Meeting { queue: queue.as_deref(), rwlock: rwlock.as_deref(), lines: &lines };
             let start = |thread: usize| {
                 scope.spawn(move || {
                     let pinned = pin(run.cpus);
                     let lots = Lots::new(run.seed.wrapping_add(thread as u64));
                     all_in.wait();
-                    pinned.map(|()| run.thread(thread, locks, phase, (queue, lines), lots))
+                    pinned.map(|()| run.thread(thread, locks, phase, shared, lots))
                 })
             };
             let hog = |_| {
@@ -109,7 +122,7 @@ impl Run<'_> {
             thread::sleep(self.time);
             phase.store(STOP, Relaxed);
             let time = start.elapsed();
-            if let Some(queue) = queue {
+            if let Some(queue) = shared.queue {
                 queue.end();
             }
             let worked = threads.into_iter().map(join).collect::<io::Result<Vec<_>>>();
@@ -161,7 +174,7 @@ impl Run<'_> {
         number: usize,
         locks: &[Box<dyn Contestant>],
         phase: &AtomicU32,
-        (queue, lines): (Option<&dyn Queue>, &[Line]),
+        shared: Meeting<'_>,
         lots: Lots,
     ) -> Worked {
         let lengths = self.lengths;
@@ -191,7 +204,7 @@ impl Run<'_> {
                 outside();
                 timed(lock, || {
                     work(lengths.section);
-                    add(lines);
+                    add(shared.lines);
                 })
             }),
             Case::Bursts => {
@@ -228,16 +241,14 @@ impl Run<'_> {
                     timed(lock, || work(lengths.section))
                 })
             }
-            Case::Condvar => {
-                let puts = number.is_multiple_of(2);
+            Case::Condvar | Case::CondvarHeld | Case::Ring => {
                 let over = || phase.load(Relaxed) == STOP;
                 self.repeat(phase, || {
                     outside();
                     let from = Clock::ticks();
                     let mut until = 0;
-                    // `check` has left out the locks without one.
-                    if let Some(queue) = queue {
-                        queue.pass(puts, &over, &mut || {
+                    if let Some(queue) = shared.queue {
+                        queue.pass(number, &over, &mut || {
                             until = Clock::ticks();
                             work(lengths.section);
                         });
@@ -245,6 +256,21 @@ impl Run<'_> {
                     Asked { from, until }
                 })
             }
+            Case::WriteIn(one_in) => self.repeat(phase, || {
+                outside();
+                let writes = lots.borrow_mut().up_to(one_in - 1) == 0;
+                let from = if writes { Clock::ticks() } else { 0 };
+                let mut until = 0;
+                if let Some(lock) = shared.rwlock {
+                    lock.section(writes, &mut || {
+                        if writes {
+                            until = Clock::ticks();
+                        }
+                        work(lengths.section);
+                    });
+                }
+                Asked { from, until }
+            }),
             Case::Uncontended => uncontended(&*locks[number], phase),
         }
     }
@@ -262,7 +288,9 @@ impl Run<'_> {
             }
             let usage = usage.get_or_insert_with(Usage::now);
             // A wait that outlasts the run counts as a wait, but not as an acquisition within its time.
-            waits.record(self.clock.ns(asked.from, asked.until));
+            if asked.until != 0 {
+                waits.record(self.clock.ns(asked.from, asked.until));
+            }
             if phase == STOP {
                 return Worked { acquisitions, waits, usage: Usage::now().since(*usage) };
             }
