@@ -270,3 +270,32 @@ fn the_built_book_has_no_dead_link_and_needs_no_network() {
     }
     assert!(html.len() > 40 && links > 1000, "{} pages, {links} links", html.len());
 }
+
+/// The page that sums up how far the published figures come out adds up what the pages of the experiments print.
+#[test]
+fn sums_over_the_experiments_are_right() {
+    let page = |name: &str| fs::read_to_string(root().join("docs").join(name)).unwrap();
+    let trust = page("trust.md");
+    let mut sums = [0; 4];
+    for name in overspin_experiment::names() {
+        let text = page(&format!("{name}.md"));
+        let Some(line) = text.lines().find(|line| line.starts_with("Predicted: ")) else {
+            continue;
+        };
+        let numbers = line.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
+        let counts: Vec<u32> = numbers.take(4).collect();
+        let [good, fair, missed, all] = counts[..] else { panic!("{line}") };
+        sums.iter_mut().zip([all, good, fair, missed]).for_each(|(sum, n)| *sum += n);
+        if all > 0 {
+            let cell = format!("| {good}, {fair}, {missed} |");
+            let row = trust.lines().find(|row| row.starts_with(&format!("| [{name}]"))).unwrap();
+            assert!(row.contains(&cell), "{cell}: {row}");
+        }
+    }
+    let [all, good, fair, missed] = sums;
+    let words = format!(
+        "{all} figures that had to come out by themselves: {good} are within 10 %, {fair} within 25 %, and {missed} are missed."
+    );
+    let trust: Vec<&str> = trust.split_whitespace().collect();
+    assert!(trust.join(" ").contains(&words), "{words}");
+}
