@@ -171,7 +171,8 @@ pub static COST: Metric = Metric::new(
 /// What `overspin calibrate` measures.
 pub static OF_CALIBRATION: [Table; 1] = [Table {
     heading: "An operation",
-    places: "The place is a key of `[host.costs]`, `smt_permille`, `line-0-1` (two CPUs), `wake`, `timer`, `noise` or \
-             `interruption`. A run is a round.",
+    places: "The place is a key of `[host.costs]`, `smt_permille`, `line-0-1` (two CPUs), `wake`, `timer`, `noise`, \
+             `interruption`, or `rewarm.256-KiB-at-random.10us` (working set, time of the other thread; `rewarm-control`: the \
+             other touches nothing). A run is a round.",
     metrics: || vec![&COST],
 }];
