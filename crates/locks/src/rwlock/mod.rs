@@ -4,29 +4,23 @@
 //! |---|---|
 //! | `WRITER` | a writer holds it, or waits for the readers to leave; no reader may enter |
 //! | `PENDING` | a writer that holds the mutex of the writers waits, or holds the lock |
-//! | `ASLEEP` | readers sleep, or are about to; whoever ends a `WRITER` wakes them all |
 //! | `READER` × n | n readers hold it |
-//! | `WAITER` × n | n readers have slept so often that the next writer lets them in first |
+//! | `WAITER` × n | n readers wait |
 //!
 //! Idle is 0. A writer that finds it idle takes it by setting `WRITER`. Otherwise it queues at a mutex, which is a lock
 //! of its own, and sets `PENDING` when it has that. With `PENDING` it waits until there is no `WRITER` and no
 //! `WAITER`; then it sets `WRITER` and waits until there is no `READER`.
 //!
-//! **Why no thread starves.** A reader that finds a writer sleeps until its end. If it finds a writer again each time, it is
-//! counted after some sleeps, and from then on `WRITER` is not set again before it is in. A writer with `PENDING` waits for
-//! the readers that are there and for one writer that was faster: the lock is not idle any more, so no other writer takes it
-//! without the mutex. Which of the queued writers is next is up to the mutex. Threads without a CPU get one by
-//! [turns](Pace): a waiter that spins yields now and then.
-//!
-//! **Why writers do not wait for all readers that they wake.** With more threads than CPUs, a woken reader gets a CPU when a
-//! running one has used up its slice, and readers that always get in run for whole slices of milliseconds. A writer that
-//! waited for 30 of them would wait for 50 ms.
+//! **Why no thread starves.** A reader that finds a writer waits for the end of that one only: `WRITER` is not set again
+//! before all waiting readers are in. A writer with `PENDING` waits for the readers that are there and for one
+//! writer that was faster: the lock is not idle any more, so no other writer takes it without the mutex. Which of
+//! the queued writers is next is up to the mutex. Threads without a CPU get one by [turns](Pace): a waiter that spins
+//! yields now and then.
 //!
 //! **No wake-up is lost.** A waiter reads the count of wake-ups of its kind, then the word, and sleeps unless the count has
 //! changed. A thread that makes the word right for the waiter changes the count afterwards, and wakes. So the waiter sees
 //! the word, or it sees the count, or it is woken. Waiting readers are all woken by the end of a writer. The writer is
-//! woken by the last reader to leave, the last counted reader to enter or give up, or the faster writer. `ASLEEP` is cleared
-//! before the count changes: a reader that found it set, and relies on it, then sees the changed count.
+//! woken by the last reader to leave, the last waiting reader to enter or give up, or the faster writer.
 //!
 //! **Order.** Entering acquires, leaving releases. All changes of the word are read-modify-writes, so a writer that sees no
 //! `READER` comes after all readers that have left. The counts of wake-ups are read with acquire and changed with
@@ -34,7 +28,7 @@
 //!
 //! **Properties.** A thread that holds the lock as a reader and enters again can wait for a writer that waits for it. At most
 //! [32,767](MOST_READERS) readers hold it; one that finds so many gives up, or looks again and again until its deadline. As
-//! many can be counted; the next ones sleep on. As with the
+//! many wait for a writer; the next ones look again and again until a waiting one is in. As with the
 //! [mutex](crate::mutex), a thread that leaves looks at the lock afterwards: it must stay in place until then.
 //!
 //! **Uncontended**: two read-modify-writes for a reader, and for a writer.
@@ -56,16 +50,13 @@ use crate::{AtomicCell, Platform, RawLock};
 
 const WRITER: u32 = 1;
 const PENDING: u32 = 1 << 1;
-const ASLEEP: u32 = 1 << 2;
-const READER: u32 = 1 << 3;
-const WAITER: u32 = 1 << 18;
+const READER: u32 = 1 << 2;
+const WAITER: u32 = 1 << 17;
 /// Writers look for an idle lock for this part of the spin budget before they queue.
 const IDLE_PART: u32 = 4;
 /// Pauses between two such looks: about a microsecond.
 const MOST_PAUSES: u32 = 32;
 const MOST: u32 = (1 << 15) - 1;
-/// Maximum number of counted readers that wait.
-const MOST_WAITERS: u32 = (1 << 14) - 1;
 /// Maximum number of readers that hold a lock at a time.
 pub const MOST_READERS: u32 = MOST;
 
@@ -95,8 +86,6 @@ pub struct Shared<S> {
     pub writers: S,
     /// Looks of a waiter before it sleeps.
     pub spin_budget: u32,
-    /// Sleeps of a reader before the next writer lets it in first.
-    pub patience: u32,
     /// How often waiters that spin give their CPU away.
     pub pace: Pace,
 }
@@ -163,14 +152,10 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
 
     #[cold]
     fn wake_readers(&self) {
-        // Relaxed: the count has the order.
-        let forget = || _ = self.word.fetch_and(!ASLEEP, Relaxed);
-        right!(forget(), P, L9RwLockForgetsReadersLate, ());
         // Release: see "Order".
         self.reader_wakes.fetch_add(1, Release);
         let address = ptr::from_ref(&self.reader_wakes);
         right!(P::wake_all(address), P, L5RwLockWakesOneReader, P::wake_one(address));
-        right!((), P, L9RwLockForgetsReadersLate, forget());
     }
 
     /// Advisory: whether a writer holds it, or will next.

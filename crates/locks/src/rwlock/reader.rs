@@ -4,8 +4,8 @@ use core::mem;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    ASLEEP, MOST_WAITERS, PENDING, READER, RwLock, Shared, TooManyReaders, WAITER, WRITER,
-    admits_a_writer, admits_readers, readers, waiters,
+    MOST, PENDING, READER, RwLock, Shared, TooManyReaders, WAITER, WRITER, admits_a_writer,
+    admits_readers, readers, waiters,
 };
 use crate::bug::right;
 use crate::deadline::{NEVER, has_passed, sleep};
@@ -53,18 +53,25 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         let mut left = shared.spin_budget.min(FIRST_LOOKS);
         let mut later = shared.spin_budget - left;
         loop {
-            match self.word.spin_until_within(admits_readers, &mut left) {
+            let found = match self.word.spin_until_within(admits_readers, &mut left) {
                 Ok(found) if self.try_change(found, found + READER) => return true,
-                Ok(_) => {}
+                Ok(_) => continue,
                 Err(_) if later > 0 => {
                     left = mem::take(&mut later);
                     self.turns.wait::<P>(shared.pace);
+                    continue;
                 }
-                Err(_) => break,
+                Err(found) => found,
+            };
+            if gives_up(found) {
+                return false;
+            }
+            if found & WRITER == 0 || waiters(found) == MOST {
+                P::yield_now();
+            } else if self.try_change(found, found + WAITER) {
+                break;
             }
         }
-        // `counted` is `WAITER` once the reader is counted.
-        let (mut sleeps, mut counted) = (0, 0);
         loop {
             // Acquire, and before the word: see "No wake-up is lost".
             let wakes = right!(
@@ -76,40 +83,29 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
             // Relaxed: the exchange checks it.
             let found = self.word.load(Relaxed);
             if admits_readers(found) {
-                let entered = found - counted + READER;
+                let entered = found - WAITER + READER;
                 if self.try_change(found, entered) {
-                    self.after_insisting(counted, entered);
+                    self.after_waiting(entered);
                     return true;
                 }
             } else if gives_up(found) {
-                let counted = right!(counted, P, L2RwLockReaderGivesUpAndStaysCounted, 0);
-                if counted > 0 {
-                    // Relaxed: the thread has not seen what the lock protects.
-                    let found = self.word.fetch_sub(counted, Relaxed);
-                    self.after_insisting(counted, found - counted);
-                }
+                let counted = right!(WAITER, P, L2RwLockReaderGivesUpAndStaysCounted, 0);
+                // Relaxed: the thread has not seen what the lock protects.
+                self.after_waiting(self.word.fetch_sub(counted, Relaxed) - counted);
                 return false;
             } else if found & WRITER == 0 {
                 // As many readers as there can be.
                 P::yield_now();
             } else {
-                let is_new = counted == 0 && waiters(found) < MOST_WAITERS;
-                let more = if is_new && sleeps >= shared.patience { WAITER } else { 0 };
-                let new = (found | ASLEEP) + more;
-                if new != found && !self.try_change(found, new) {
-                    continue;
-                }
-                counted += more;
-                sleeps += 1;
                 let wakes = wakes.unwrap_or_else(|| self.reader_wakes.load(Acquire));
                 sleep::<P>(&self.reader_wakes, wakes, deadline_ns);
             }
         }
     }
 
-    /// For a reader that does not wait any more, and was `counted`; the word is, or was, `word`.
-    fn after_insisting(&self, counted: u32, word: u32) {
-        if counted > 0 && word & PENDING != 0 && admits_a_writer(word) {
+    /// For a reader that has left the waiting ones; the word is, or was, `word`.
+    fn after_waiting(&self, word: u32) {
+        if word & PENDING != 0 && admits_a_writer(word) {
             right!(self.wake_writer(), P, L3RwLockLastWaiterDoesNotWakeTheWriter, ());
         }
     }

@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    ASLEEP, IDLE_PART, MOST_PAUSES, PENDING, READER, RwLock, Shared, Token, WRITER,
-    admits_a_writer, readers, waiters,
+    IDLE_PART, MOST_PAUSES, PENDING, READER, RwLock, Shared, Token, WRITER, admits_a_writer,
+    readers, waiters,
 };
 use crate::bug::right;
 use crate::deadline::{NEVER, has_passed, sleep};
@@ -111,7 +111,7 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         if self.writer_sees(empty, shared, deadline_ns).is_some() {
             return true;
         }
-        if self.word.fetch_and(!(WRITER | PENDING), Relaxed) & ASLEEP != 0 {
+        if waiters(self.word.fetch_and(!(WRITER | PENDING), Relaxed)) > 0 {
             right!(self.wake_readers(), P, L8RwLockWriterGivesUpAndLeavesReadersAsleep, ());
         }
         false
@@ -154,12 +154,11 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         let held = WRITER | if token.queued.is_some() { PENDING } else { 0 };
         // Release: what the writer did happens before the next ones enter. No reader is in, so nothing overflows.
         let found = self.word.fetch_add(stays.wrapping_sub(held), Release);
-        // Otherwise the last of the counted readers wakes it.
-        if found & PENDING & !held != 0 && waiters(found) == 0 {
-            right!(self.wake_writer(), P, L7RwLockFasterWriterDoesNotWake, ());
-        }
-        if found & ASLEEP != 0 {
+        if waiters(found) > 0 {
+            // The last of them wakes the pending writer.
             self.wake_readers();
+        } else if found & PENDING & !held != 0 {
+            right!(self.wake_writer(), P, L7RwLockFasterWriterDoesNotWake, ());
         }
         if let Some(queued) = token.queued {
             self.writers.unlock(&shared.writers, queued);
