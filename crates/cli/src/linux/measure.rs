@@ -17,6 +17,7 @@ use overspin_real::kernbench::Load;
 use overspin_real::preload::Locks;
 use overspin_report::Block;
 use overspin_runs::record::Record;
+use overspin_stats::ranges;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -284,8 +285,18 @@ fn quota(text: &str) -> Result<u32, String> {
 
 /// A list of CPUs, as `taskset -c` reads it.
 fn cpu_list(text: &str) -> Result<String, String> {
-    match text.split(',').all(|part| cpus(part).is_ok()) {
-        true => Ok(text.to_owned()),
-        false => Err("numbers and ranges of CPUs, for example 0,1 or 0-3".into()),
+    let parts: Result<Vec<_>, _> = text.split(',').map(cpus).collect();
+    let Ok(parts) = parts else {
+        return Err("numbers and ranges of CPUs, for example 0,1 or 0-3".into());
+    };
+    // Where the kernel does not tell, `taskset` does.
+    let allowed = overspin_native::measure::allowed_cpus().unwrap_or_default();
+    let strange = parts.into_iter().flatten().find(|cpu| !allowed.contains(cpu));
+    match strange.filter(|_| !allowed.is_empty()) {
+        None => Ok(text.to_owned()),
+        Some(cpu) => {
+            let allowed: Vec<u64> = allowed.iter().map(|cpu| *cpu as u64).collect();
+            Err(format!("there is no CPU {cpu} to use here: there are {}", ranges(&allowed)))
+        }
     }
 }

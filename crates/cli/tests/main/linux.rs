@@ -24,6 +24,7 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
         ),
         (&["linux", "torture", "stock"], &["`stock` is no lock", "xen-pv"]),
         (&["linux", "dup", "--cpus=first"], &["numbers and ranges of CPUs"]),
+        (&["linux", "dup", "--cpus=4095"], &["there is no CPU 4095 to use here"]),
         (&["linux", "measure", "noise"], &["`noise` is no benchmark", "pgbench"]),
         (&["linux", "measure", "pgbench", "--clients=0"], &["0 is not in 1..=1000"]),
         (&["linux", "measure", "--lock=mcs", "pft"], &["`mcs` is no lock of a kernel's word"]),
