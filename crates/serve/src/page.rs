@@ -228,9 +228,16 @@ pub(crate) fn result(
     let below = html! {
         @if made.cut > 0 {
             p.warning {
-                "The limit of " (limit) " s came first: " (made.cut) " of " (made.entry.record.runs.len()) " runs did not come to "
-                "their end. Tables and charts leave these out. Take fewer seeds or a shorter length, or start "
-                code { "overspin serve --max-wall 5min" } "."
+                @match made.entry.record.runs.len() {
+                    1 => {
+                        "The run was stopped at its limit, " (limit) " s: this is of its beginning. Take a shorter length"
+                    }
+                    runs => {
+                        "The limit of " (limit) " s came first: " (made.cut) " of " (runs) " runs did not come to their end. "
+                        "Tables and charts leave these out. Take fewer seeds or a shorter length"
+                    }
+                }
+                ", or start " code { "overspin serve --max-wall 5min" } "."
             }
         }
         // Of a single run, other runs tell more.

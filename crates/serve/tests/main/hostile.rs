@@ -173,7 +173,7 @@ fn a_run_ends_at_its_limit_and_when_its_client_goes() {
         let begun = Instant::now();
         let reply = place.get(&run);
         assert_eq!(status(&reply), "200");
-        assert!(reply.contains("A run was stopped at its limit, 0.3 s"), "{}", &reply[..2000]);
+        assert!(reply.contains("The run was stopped at its limit, 0.3 s"), "{}", &reply[..2000]);
         assert!(begun.elapsed() < Duration::from_secs(60));
     });
     served(vec![endless], LONG, |place| {
