@@ -90,13 +90,13 @@ pub(crate) fn watch(args: &WatchArgs, global: &Global) -> Result<Verdict, Failur
         }
     }
     if let Some(whole) = session.whole() {
-        let text = |screen: &Screen| text_on(&report(whole, &judge(whole)), screen);
+        let blocks = report(whole, &judge(whole));
         if child.is_some() && !global.quiet {
             let screen = screen::of_stderr();
             let width = Some(screen.width.unwrap_or(WIDTH).min(WIDTH));
-            eprint!("{}", text(&Screen { width, ..screen }));
+            eprint!("{}", text_on(&blocks, &Screen { width, ..screen }));
         } else if is_live {
-            outputs.print(&text(&screen::page_on_stdout()))?;
+            outputs.report_as_page(&blocks)?;
         }
     }
     if let Some(json) = json {

@@ -186,7 +186,6 @@ pub(crate) unsafe extern "C" fn lock_from(mutex: *mut pthread_mutex_t, caller: u
 /// As `pthread_mutex_trylock`.
 pub(crate) unsafe extern "C" fn trylock_from(mutex: *mut pthread_mutex_t, caller: usize) -> c_int {
     tally::takes();
-    tally::takes();
     // SAFETY: as the caller promises, here and below.
     let real = || unsafe { real::trylock(mutex) };
     // SAFETY: as above.

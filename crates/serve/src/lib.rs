@@ -21,7 +21,7 @@ mod state;
 mod token;
 mod work;
 
-use http::{Gate, Reply, Status};
+use http::Gate;
 use kept::Kept;
 use problem::Problem;
 use routes::Routes;
@@ -120,42 +120,15 @@ impl Server {
                 // Wakes the listener, which then looks.
                 let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.routes.port));
             });
-            for stream in self.listener.incoming() {
-                if self.is_over() {
-                    break;
-                }
-                // With too many open files the next moment may be better.
-                let Ok(stream) = stream else {
-                    thread::sleep(LOOK);
-                    continue;
-                };
-                let gate = &gate;
-                // Without a thread the connection is closed.
-                let _ = thread::Builder::new()
-                    .name("connection".into())
-                    .spawn_scoped(scope, move || self.answer(stream, gate));
-            }
+            http::answer_all(&self.listener, &gate, &|| self.is_over(), &|request, stream| {
+                self.routes.reply(request, &|| has_gone(stream))
+            });
         });
     }
 
     fn is_over(&self) -> bool {
         // The flag stands alone: no other memory depends on it.
         self.stop.load(Ordering::Relaxed)
-    }
-
-    fn answer(&self, mut stream: TcpStream, gate: &Gate) {
-        let Some(pass) = gate.admit(&stream) else {
-            // Whoever it is may have gone.
-            let _ = http::write(&mut stream, &Reply::bare(Status::Full));
-            return;
-        };
-        let reply = match http::read(&mut stream) {
-            Ok(request) if pass.is_served() => self.routes.reply(&request, &|| has_gone(&stream)),
-            Ok(_) | Err(Status::Gone) => return,
-            Err(status) => Reply::bare(status),
-        };
-        // The client may have gone.
-        let _ = http::write(&mut stream, &reply);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::http::{self, Gate, Reply, Request, Status};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -26,7 +26,11 @@ impl Scrape {
         let port = listener.local_addr()?.port();
         let this = Self { port, text: Arc::default() };
         let server = this.clone();
-        thread::Builder::new().name("scrape".into()).spawn(move || server.serve(&listener))?;
+        thread::Builder::new().name("scrape".into()).spawn(move || {
+            http::answer_all(&listener, &Gate::default(), &|| false, &|request, _| {
+                server.reply(request)
+            });
+        })?;
         Ok(this)
     }
 
@@ -39,37 +43,6 @@ impl Scrape {
     /// Replaces the text.
     pub fn set(&self, text: String) {
         *self.text.lock().unwrap_or_else(PoisonError::into_inner) = text;
-    }
-
-    fn serve(&self, listener: &TcpListener) {
-        let gate = Gate::default();
-        thread::scope(|scope| {
-            for stream in listener.incoming() {
-                let Ok(stream) = stream else {
-                    thread::sleep(crate::LOOK);
-                    continue;
-                };
-                let gate = &gate;
-                // Without a thread the connection is closed.
-                let _ =
-                    thread::Builder::new().spawn_scoped(scope, move || self.answer(stream, gate));
-            }
-        });
-    }
-
-    fn answer(&self, mut stream: TcpStream, gate: &Gate) {
-        let Some(pass) = gate.admit(&stream) else {
-            // Whoever it is may have gone.
-            let _ = http::write(&mut stream, &Reply::bare(Status::Full));
-            return;
-        };
-        let reply = match http::read(&mut stream) {
-            Ok(request) if pass.is_served() => self.reply(&request),
-            Ok(_) | Err(Status::Gone) => return,
-            Err(status) => Reply::bare(status),
-        };
-        // The client may have gone.
-        let _ = http::write(&mut stream, &reply);
     }
 
     fn reply(&self, request: &Request) -> Reply {
@@ -91,6 +64,7 @@ impl Scrape {
 mod tests {
     use super::*;
     use std::io::{Read, Write};
+    use std::net::TcpStream;
 
     #[test]
     fn it_answers_one_address_of_this_machine() {

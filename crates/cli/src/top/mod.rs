@@ -74,13 +74,11 @@ pub(crate) fn top(args: &TopArgs, global: &Global) -> Result<Verdict, Failure> {
         Loaded::Sweep(_) => worst(args, global)?,
     };
     let runner = world::runner(args.world.as_deref(), None)?;
-    if args.world.is_some() {
-        let _ = world::in_world(&runner, [&*scenario], global);
-    }
-    let is_simulated = runner.world.is_deterministic();
     let run = Run { scenario: &scenario, seed, runner, name: &name };
     let live = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    if !is_simulated {
+    if !run.runner.world.is_deterministic() {
+        // It warns of what the world ignores; no record is made.
+        let _ = world::in_world(&run.runner, [&*scenario], global);
         return real::show(&run, live && !args.once && !global.quiet, args.once, global);
     }
     match (args.once, args.batch) {

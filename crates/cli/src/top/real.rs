@@ -5,9 +5,8 @@ use crate::args::Global;
 use crate::failure::{Failure, Verdict};
 use crate::show::Outputs;
 use crate::watch::Session;
-use crate::{screen, world};
+use crate::world;
 use overspin_lab::watch::{Target, Watcher, judge, report};
-use overspin_report::text_on;
 use overspin_scenario::{Ending, Stopped};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +50,7 @@ pub(super) fn show(
     if (is_live || only_whole)
         && let Some(whole) = session.whole()
     {
-        outputs.print(&text_on(&report(whole, &judge(whole)), &screen::page_on_stdout()))?;
+        outputs.report_as_page(&report(whole, &judge(whole)))?;
     }
     Ok(match outcome.ending {
         // A run that the user left is as good as one that ended.

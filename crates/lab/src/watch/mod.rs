@@ -78,12 +78,11 @@ pub struct Mutexes {
     pub waits: f64,
     /// Their time, of all threads, in a second.
     pub waited: f64,
-    /// What holders did, if some were looked at.
+    /// What holders did.
     pub holders: Holders,
 }
 
-/// What holders of mutexes did while they held them. `exec --stats` looks at one acquisition in
-/// 256.
+/// What holders of mutexes did while they held them. `exec --stats` looks at one acquisition in 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Holders {
     /// Acquisitions that were looked at.

@@ -39,8 +39,8 @@ pub(super) fn of<L: Locking, C: Condition<L>>(
     }
 }
 
-/// A queue that counts its items, because only the waiting is measured. Threads of even numbers put items in. Every access to the count is with the lock
-/// held, which orders it.
+/// A queue that counts its items, because only the waiting is measured. Threads of even numbers put items in. Every access to
+/// the count is with the lock held, which orders it.
 pub(super) struct Bounded<L, C> {
     lock: Box<L>,
     items: AtomicU32,

@@ -64,11 +64,31 @@ const OTHERS: [Shown; 3] = [
 
 const ELAPSED: &str = "The time until all work was done, in milliseconds: no lock was acquired that could be counted.";
 
-const UNSTEADY: &str = "The two halves of a run differ by more than a fifth, so that the rate depends on the \
-                        length of the run: make `limit` longer.";
+/// A reason to doubt a rate.
+struct Mark {
+    is: fn(&Measured) -> bool,
+    /// Beside the rate in a table.
+    sign: char,
+    word: &'static str,
+    why: &'static str,
+}
 
-const DISTURBED: &str = "Others had more than 5 % of the CPUs during a run, each of three times, or the run did \
-                         more than its CPUs can do. The record has the figures.";
+const MARKS: [Mark; 2] = [
+    Mark {
+        is: Measured::is_unsteady,
+        sign: '~',
+        word: "NOT STEADY",
+        why: "The two halves of a run differ by more than a fifth, so that the rate depends on the length of the run: \
+              make `limit` longer.",
+    },
+    Mark {
+        is: Measured::is_disturbed,
+        sign: '*',
+        word: "DISTURBED",
+        why: "Others had more than 5 % of the CPUs during a run, each of three times, or the run did more than its CPUs \
+              can do. The record has the figures.",
+    },
+];
 
 /// A point: its runs, and the spread of each measure.
 struct Entry<'a> {
@@ -118,11 +138,8 @@ impl<'a> Entry<'a> {
                 text += "!";
             }
         }
-        if shown.of == THROUGHPUT && self.point.is_unsteady() {
-            text += "~";
-        }
-        if shown.of == THROUGHPUT && self.point.is_disturbed() {
-            text += "*";
+        if shown.of == THROUGHPUT {
+            text.extend(MARKS.iter().filter(|mark| (mark.is)(self.point)).map(|mark| mark.sign));
         }
         text
     }
@@ -154,10 +171,11 @@ pub fn report(outcome: &Outcome) -> Vec<Block> {
         overspin_record::environment::program()
     )));
     blocks.extend(tables(outcome));
+    blocks.extend(doubts(outcome, &entries(outcome)));
     blocks
 }
 
-/// The tables, and what to doubt of them.
+/// The tables, with what the marks in them mean.
 #[must_use]
 pub fn tables(outcome: &Outcome) -> Vec<Block> {
     let mut blocks = Vec::new();
@@ -189,7 +207,7 @@ pub fn tables(outcome: &Outcome) -> Vec<Block> {
         };
         measures.push((shown, grid(outcome, &entries, (rows, columns), &show)));
     }
-    let doubted = marks(&entries);
+    let doubted = marks(outcome);
     if outcome.axes.len() == 1 {
         let notes = measures.iter().map(|(s, _)| format!("{}: {}", MEASURES[s.of].title, s.note));
         let notes: Vec<Block> = notes.map(Block::Text).chain(doubted).collect();
@@ -205,21 +223,13 @@ pub fn tables(outcome: &Outcome) -> Vec<Block> {
             blocks.push(Block::Grid(grid));
         }
     }
-    if outcome.most_seeds() > 1 {
-        blocks.extend(doubts(outcome, &entries));
-    }
     blocks
 }
 
 /// What the marks beside rates mean.
-fn marks(entries: &[Entry<'_>]) -> Vec<Block> {
-    let is = |of: fn(&Measured) -> bool| entries.iter().any(|entry| of(entry.point));
-    let all = [
-        (is(Measured::is_unsteady), "~: NOT STEADY.", UNSTEADY),
-        (is(Measured::is_disturbed), "*: DISTURBED.", DISTURBED),
-    ];
-    let used = all.into_iter().filter(|(is_used, ..)| *is_used);
-    used.map(|(_, mark, why)| Block::Text(format!("{mark} {why}"))).collect()
+fn marks(outcome: &Outcome) -> Vec<Block> {
+    let used = MARKS.iter().filter(|mark| outcome.points.iter().any(mark.is));
+    used.map(|m| Block::Text(format!("{}: {}. {}", m.sign, m.word, m.why))).collect()
 }
 
 /// The tables of one axis beside each other.
@@ -259,23 +269,13 @@ fn best(outcome: &Outcome, entries: &[Entry<'_>]) -> Vec<f64> {
 /// What to doubt of a sweep: rates that were not steady, runs that were disturbed, means of two groups of seeds.
 #[must_use]
 pub fn warnings(outcome: &Outcome) -> Vec<Block> {
-    let entries = entries(outcome);
-    let places = |is: fn(&Measured) -> bool| {
-        let all: Vec<String> =
-            outcome.points.iter().filter(|p| is(p)).map(|p| p.at.join(", ")).collect();
-        all.join("; ")
-    };
-    let named = [
-        (places(Measured::is_unsteady), "NOT STEADY", UNSTEADY),
-        (places(Measured::is_disturbed), "DISTURBED", DISTURBED),
-    ];
-    let named = named.into_iter().filter(|(places, ..)| !places.is_empty());
-    let mut all: Vec<Block> =
-        named.map(|(places, word, why)| Block::Text(format!("{word}: {places}. {why}"))).collect();
-    if outcome.most_seeds() > 1 {
-        all.extend(doubts(outcome, &entries));
-    }
-    all
+    let named = MARKS.iter().filter_map(|mark| {
+        let marked = outcome.points.iter().filter(|point| (mark.is)(point));
+        let places: Vec<String> = marked.map(|point| point.at.join(", ")).collect();
+        let text = || format!("{}: {}. {}", mark.word, places.join("; "), mark.why);
+        (!places.is_empty()).then(|| Block::Text(text()))
+    });
+    named.chain(doubts(outcome, &entries(outcome))).collect()
 }
 
 /// Which value of the first axis does best, and where another one falls behind. Nothing is said if nothing was acquired, or
@@ -378,6 +378,9 @@ fn head(outcome: &Outcome) -> String {
 
 /// The measures that hang on a coincidence. The tables show how much each figure spreads.
 fn doubts(outcome: &Outcome, entries: &[Entry<'_>]) -> Vec<Block> {
+    if outcome.most_seeds() < 2 {
+        return Vec::new();
+    }
     let mut scaled: Vec<(String, &str, Finding)> = Vec::new();
     for shown in std::iter::once(&SHOWN_THROUGHPUT).chain(&OTHERS) {
         for entry in entries {
