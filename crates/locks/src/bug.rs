@@ -61,6 +61,10 @@ pub enum Bug {
     L7RwLockFasterWriterDoesNotWake,
     /// Reader-writer lock: a writer gives up and does not wake the readers that wait for it.
     L8RwLockWriterGivesUpAndLeavesReadersAsleep,
+    /// Reader-writer lock: a writer that leaves wakes the readers, and only then forgets that there were any.
+    L9RwLockForgetsReadersLate,
+    /// Reader-writer lock: a writer gives up in the queue and does not wake the readers that it has barred.
+    L10RwLockWriterGivesUpAndLeavesTheBarred,
     /// Hemlock: a releaser does not wait until its grant has been seen.
     H1HemlockUnlockWithoutAcknowledgement,
     /// CNA: a releaser that finds the main queue empty forgets the secondary one.

@@ -11,6 +11,9 @@
 //! slept takes the lock with 2, so that other sleepers are not forgotten: it cannot know whether there
 //! are any. At worst the last of them wakes no sleeper, at the price of one call.
 //!
+//! **Giving up.** A waiter gives up only after it has found the word 2, or has set it to 2, with the lock held. So a woken
+//! waiter that gives up leaves the other sleepers to a holder that wakes one.
+//!
 //! **Properties.** Unfair: a newcomer may take the lock before the waiter that was woken for it. A
 //! descheduled holder costs the others their spin budget; then they sleep. A descheduled waiter owns
 //! nothing that others wait for. Uncontended: two read-modify-writes. After the release `unlock` uses
@@ -23,7 +26,10 @@ use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::bug::right;
-use crate::{AtomicCell, Budget, CapacityError, LockInfo, Meanwhile, Platform, RawLock, Tuning};
+use crate::deadline::{NEVER, has_passed, sleep};
+use crate::{
+    AtomicCell, Budget, CapacityError, LockInfo, LockUntil, Meanwhile, Platform, RawLock, Tuning,
+};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -41,7 +47,7 @@ pub const INFO: LockInfo = LockInfo {
     local_spin: false,
     lhp: Meanwhile::GiveWay,
     lwp: Meanwhile::Pass,
-    abortable: false,
+    abortable: true,
     blocks: true,
     max_cpus: u32::MAX,
     size: 4,
@@ -59,7 +65,8 @@ pub struct Futex<P: Platform> {
 pub struct Shared(u32);
 
 impl Shared {
-    pub(crate) const DEFAULT: Self = Self(DEFAULT_SPIN_BUDGET);
+    /// With the default spin budget.
+    pub const DEFAULT: Self = Self(DEFAULT_SPIN_BUDGET);
 }
 
 impl<P: Platform> Futex<P> {
@@ -81,28 +88,35 @@ impl<P: Platform> Futex<P> {
         }
     }
 
+    /// See [`RawLock::LOCK_UNTIL`].
+    pub fn lock_until(&self, shared: &Shared, deadline_ns: u64) -> Option<()> {
+        (self.acquire_at_once() || self.lock_slow(shared, deadline_ns)).then_some(())
+    }
+
+    /// Returns false only after the deadline, which may be [`NEVER`].
     #[cold]
-    fn lock_slow(&self, shared: &Shared) {
+    fn lock_slow(&self, shared: &Shared, deadline_ns: u64) -> bool {
         let mut found = self.spin(shared);
         if found == FREE && self.acquire_at_once() {
-            return;
+            return true;
         }
         loop {
             // Acquire: pairs with the release in `unlock`. Takes the lock with 2 also after a sleep:
             // see "No wake-up is lost".
             if found != CONTENDED && self.word.swap(CONTENDED, Acquire) == FREE {
-                return;
+                return true;
             }
-            if P::can_block() {
-                // The value to compare with is the one that has a waker, not whatever is there now.
-                let now = || self.word.load(Relaxed);
-                let asleep_at = right!(CONTENDED, P, F2FutexWaitsWithoutComparing, now());
-                P::wait(&self.word, asleep_at);
+            if has_passed::<P>(deadline_ns) {
+                return false;
             }
+            // The value to compare with is the one that has a waker, not whatever is there now.
+            let now = || self.word.load(Relaxed);
+            let asleep_at = right!(CONTENDED, P, F2FutexWaitsWithoutComparing, now());
+            sleep::<P>(&self.word, asleep_at, deadline_ns);
             found = self.spin(shared);
             // Not with 1, as if there were no other sleepers: see above.
             if right!(false, P, F1FutexForgetsOtherSleepers, self.acquire_at_once()) {
-                return;
+                return true;
             }
         }
     }
@@ -112,6 +126,7 @@ impl<P: Platform> RawLock<P> for Futex<P> {
     const INFO: LockInfo = INFO;
     type Shared = Shared;
     type Token = ();
+    const LOCK_UNTIL: Option<LockUntil<P, Self>> = Some(Self::lock_until);
 
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared, CapacityError> {
         INFO.check_capacity(cpus)?;
@@ -125,7 +140,7 @@ impl<P: Platform> RawLock<P> for Futex<P> {
     #[inline(always)]
     fn lock(&self, shared: &Shared) {
         if !self.acquire_at_once() {
-            self.lock_slow(shared);
+            self.lock_slow(shared, NEVER);
         }
     }
 

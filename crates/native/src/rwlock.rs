@@ -1,10 +1,11 @@
 //! A reader-writer lock as a [`lock_api`] lock. The algorithm is [`overspin_locks::rwlock`] over
-//! [`overspin_locks::mutex`].
+//! [`overspin_locks::futex`].
 
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use overspin_locks::{Pace, RwLock as Algorithm, WakeAll, mutex, rwlock};
+use overspin_locks::futex as queue;
+use overspin_locks::{Futex, Pace, RwLock as Algorithm, WakeAll, mutex, rwlock};
 
 use crate::mutex::after;
 use crate::{Guard, Threads, futex};
@@ -15,7 +16,7 @@ impl WakeAll for Threads {
     }
 }
 
-/// For general use where most threads only read: readers and writers take turns, and neither starves. 36 bytes and the
+/// For general use where most threads only read: readers and writers take turns, and neither starves. 20 bytes and the
 /// data, no limit on threads that wait, no poisoning.
 ///
 /// A thread that has a read guard must not take another one of the same lock: a writer may wait between the two.
@@ -44,20 +45,22 @@ pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 /// A guard of [`RwLock::upgradable_read`](lock_api::RwLock::upgradable_read).
 pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
 
-type Token = rwlock::Token<mutex::Token>;
+type Token = rwlock::Token<()>;
 
 /// [`rwlock::RwLock`] as [`lock_api::RawRwLock`].
 #[derive(Debug)]
-pub struct RawRwLock(Algorithm<Threads, mutex::Mutex<Threads>>);
+pub struct RawRwLock(Algorithm<Threads, Futex<Threads>>);
 
 const fn zero() -> AtomicU32 {
     AtomicU32::new(0)
 }
 
-/// The patience of the mutex, also for readers and for the first writer.
-const SHARED: rwlock::Shared<mutex::Shared> = rwlock::Shared {
-    writers: mutex::Shared::ON_THREADS,
+/// The queue of the writers is one that running threads overtake: it is held while a writer waits for the readers, and with a
+/// lock that serves sleepers in turn all threads soon sleep there.
+const SHARED: rwlock::Shared<queue::Shared> = rwlock::Shared {
+    writers: queue::Shared::DEFAULT,
     spin_budget: mutex::DEFAULT_SPIN_BUDGET,
+    patience: 8,
     pace: Pace::SELDOM,
 };
 
@@ -76,13 +79,7 @@ fn refuse(too_many: rwlock::TooManyReaders) -> ! {
 // have not entered. The guards have no
 // destructors. No other code refers to the words, so they can be moved or dropped while no thread can use them.
 unsafe impl lock_api::RawRwLock for RawRwLock {
-    const INIT: Self = Self(Algorithm::of(
-        zero(),
-        zero(),
-        zero(),
-        zero(),
-        mutex::Mutex::of(zero(), zero(), zero(), zero(), zero()),
-    ));
+    const INIT: Self = Self(Algorithm::of(zero(), zero(), zero(), zero(), Futex::of(zero())));
     type SharedGuard = Guard<()>;
     type ExclusiveGuard = Guard<Token>;
 
@@ -136,10 +133,11 @@ unsafe impl lock_api::RawRwLockDowngrade for RawRwLock {
 
 // SAFETY: as above. The upgradable reader holds the mutex of the writers, so there is only one.
 unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
-    type UpgradableGuard = Guard<mutex::Token>;
+    type UpgradableGuard = Guard<()>;
 
     fn lock_upgradable(&self) -> Self::UpgradableGuard {
-        Guard::new(admitted(self.0.lock_upgradable(&SHARED)))
+        admitted(self.0.lock_upgradable(&SHARED));
+        Guard::new(())
     }
 
     fn try_lock_upgradable(&self) -> Option<Self::UpgradableGuard> {
@@ -147,18 +145,21 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     }
 
     unsafe fn unlock_upgradable(&self, guard: Self::UpgradableGuard) {
-        self.0.unlock_upgradable(&SHARED, guard.into_token());
+        guard.into_token();
+        self.0.unlock_upgradable(&SHARED, ());
     }
 
     unsafe fn upgrade(&self, guard: Self::UpgradableGuard) -> Guard<Token> {
-        Guard::new(self.0.upgrade(&SHARED, guard.into_token()))
+        guard.into_token();
+        Guard::new(self.0.upgrade(&SHARED, ()))
     }
 
     unsafe fn try_upgrade(
         &self,
         guard: Self::UpgradableGuard,
     ) -> Result<Guard<Token>, Self::UpgradableGuard> {
-        self.0.try_upgrade(guard.into_token()).map(Guard::new).map_err(Guard::new)
+        guard.into_token();
+        self.0.try_upgrade(()).map(Guard::new).map_err(|()| Guard::new(()))
     }
 }
 

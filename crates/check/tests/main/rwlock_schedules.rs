@@ -33,11 +33,12 @@ impl<M: RawLock<SchedulePlatform>> Guarded<M> {
     fn new(cpus: usize) -> Self {
         let zero = || ScheduleU32::new(0);
         let spin_budget = [0, 3][thread_rng().gen_range(0..2)];
+        let patience = [0, 1, 8][thread_rng().gen_range(0..3)];
         let tuning = Tuning { spin_budget: Some(spin_budget), ..Tuning::DEFAULT };
         let writers = M::shared(cpus, tuning).expect("few CPUs");
         Self {
             lock: RwLock::of(zero(), zero(), zero(), zero(), M::new()),
-            shared: Shared { writers, spin_budget, pace: Pace::ALWAYS },
+            shared: Shared { writers, spin_budget, patience, pace: Pace::ALWAYS },
             inside: AtomicIsize::new(0),
             sections: AtomicUsize::new(0),
         }
@@ -199,7 +200,7 @@ fn mixed_work() {
 fn nobody_starves() {
     for (writes, rivals_write) in [(true, false), (true, true), (false, true)] {
         for (cpus, schedules) in [(3, 500), (6, 150), (12, 40)] {
-            let plan = rivals::<Mutex<SchedulePlatform>>(cpus, writes, rivals_write);
+            let plan = rivals::<Futex<SchedulePlatform>>(cpus, writes, rivals_write);
             bounds::passes(&plan, &[Strategy::Random], schedules);
         }
     }

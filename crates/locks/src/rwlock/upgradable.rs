@@ -13,13 +13,12 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
     /// If there are too many readers.
     pub fn lock_upgradable(&self, shared: &Shared<M::Shared>) -> Result<M::Token, TooManyReaders> {
         let held = self.writers.lock(&shared.writers);
-        match self.lock_shared(shared) {
-            Ok(()) => Ok(held),
-            Err(too_many) => {
-                self.writers.unlock(&shared.writers, held);
-                Err(too_many)
-            }
+        // It insists at once: the writers that bar readers wait for its mutex.
+        if self.try_lock_shared() || self.wait_as_reader(shared, 0, NEVER) {
+            return Ok(held);
         }
+        self.writers.unlock(&shared.writers, held);
+        Err(TooManyReaders)
     }
 
     /// Locks for reading with the right to upgrade, if neither a writer nor another such reader is there or waits.
@@ -40,7 +39,7 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
 
     /// Waits until the other readers have left, and is a writer then. No other writer comes first.
     pub fn upgrade(&self, shared: &Shared<M::Shared>, held: M::Token) -> Token<M::Token> {
-        while !self.wait_as_writer(shared, READER, NEVER) {}
+        while !self.wait_as_writer(shared, READER, 0, NEVER) {}
         Token { queued: Some(held) }
     }
 

@@ -3,8 +3,8 @@
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{
-    IDLE_PART, MOST_PAUSES, PENDING, READER, RwLock, Shared, Token, WRITER, admits_a_writer,
-    readers, waiters,
+    ASLEEP, IDLE_PART, MOST_COUNTED, MOST_PAUSES, PENDING, QUEUED, READER, RwLock, Shared, Token,
+    WRITER, admits_a_writer, bars_readers, queued, readers, waiters,
 };
 use crate::bug::right;
 use crate::deadline::{NEVER, has_passed, sleep};
@@ -47,9 +47,7 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
     #[inline]
     pub fn lock_exclusive(&self, shared: &Shared<M::Shared>) -> Token<M::Token> {
         loop {
-            let queue = || self.queue(shared, Some(self.writers.lock(&shared.writers)), NEVER);
-            let spin = || self.spin_for_idle(shared);
-            if let Some(token) = self.try_lock_exclusive().or_else(spin).or_else(queue) {
+            if let Some(token) = self.lock_exclusive_until(shared, NEVER) {
                 return token;
             }
         }
@@ -62,45 +60,73 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         shared: &Shared<M::Shared>,
         deadline_ns: u64,
     ) -> Option<Token<M::Token>> {
-        let queue = || {
-            let held = match M::LOCK_UNTIL {
-                Some(lock_until) => lock_until(&self.writers, &shared.writers, deadline_ns),
-                None => Some(self.writers.lock(&shared.writers)),
-            };
-            self.queue(shared, held, deadline_ns)
-        };
-        self.try_lock_exclusive().or_else(|| self.spin_for_idle(shared)).or_else(queue)
+        self.try_lock_exclusive()
+            .or_else(|| self.spin_for_idle(shared))
+            .or_else(|| self.queue(shared, deadline_ns))
     }
 
-    /// For a writer that holds the mutex.
     #[cold]
-    fn queue(
-        &self,
-        shared: &Shared<M::Shared>,
-        held: Option<M::Token>,
-        deadline_ns: u64,
-    ) -> Option<Token<M::Token>> {
-        let held = held?;
-        if self.wait_as_writer(shared, 0, deadline_ns) {
+    fn queue(&self, shared: &Shared<M::Shared>, deadline_ns: u64) -> Option<Token<M::Token>> {
+        let (held, counted) = match self.writers.try_lock(&shared.writers) {
+            Some(held) => (held, 0),
+            None => {
+                let counted = self.count_as_queued();
+                let held = match M::LOCK_UNTIL {
+                    Some(until) if deadline_ns != NEVER => {
+                        until(&self.writers, &shared.writers, deadline_ns)
+                    }
+                    _ => Some(self.writers.lock(&shared.writers)),
+                };
+                // Relaxed: the thread has not seen what the lock protects.
+                let gives_up =
+                    || self.no_more_bars(self.word.fetch_sub(counted, Relaxed) - counted);
+                (held.or_else(|| (gives_up(), None).1)?, counted)
+            }
+        };
+        if self.wait_as_writer(shared, 0, counted, deadline_ns) {
             return Some(Token { queued: Some(held) });
         }
         self.writers.unlock(&shared.writers, held);
         None
     }
 
-    /// Takes the lock for a thread that holds the mutex, and is `own` in the word. Returns false only after the deadline.
+    /// Bars readers that come from now on. Returns what the word has grown by.
+    fn count_as_queued(&self) -> u32 {
+        loop {
+            // Relaxed: the exchange checks it.
+            let found = self.word.load(Relaxed);
+            if queued(found) == MOST_COUNTED {
+                return 0;
+            }
+            if self.try_change(found, found + QUEUED) {
+                return QUEUED;
+            }
+        }
+    }
+
+    /// For a writer that has given up before it was one; the word is, or was, `word`.
+    fn no_more_bars(&self, word: u32) {
+        if word & ASLEEP != 0 && !bars_readers(word) {
+            right!(self.wake_readers(), P, L10RwLockWriterGivesUpAndLeavesTheBarred, ());
+        }
+    }
+
+    /// Takes the lock for a thread that holds the mutex, is `own` in the word, and was `counted` there as queued. Returns
+    /// false only after the deadline.
     pub(super) fn wait_as_writer(
         &self,
         shared: &Shared<M::Shared>,
         own: u32,
+        counted: u32,
         deadline_ns: u64,
     ) -> bool {
-        // Relaxed: it only asks others to wake this thread, and keeps other writers away.
-        self.word.fetch_or(PENDING, Relaxed);
+        // Relaxed: it only asks others to wake this thread, and keeps others away. The last thread with the mutex has
+        // cleared it.
+        self.word.fetch_add(PENDING.wrapping_sub(counted), Relaxed);
         loop {
             let Some(found) = self.writer_sees(admits_a_writer, shared, deadline_ns) else {
                 // Relaxed, here and below: the thread has not seen what the lock protects.
-                self.word.fetch_and(!PENDING, Relaxed);
+                self.no_more_bars(self.word.fetch_and(!PENDING, Relaxed) & !PENDING);
                 return false;
             };
             if self.try_change(found, (found | WRITER) - own) {
@@ -111,7 +137,7 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         if self.writer_sees(empty, shared, deadline_ns).is_some() {
             return true;
         }
-        if waiters(self.word.fetch_and(!(WRITER | PENDING), Relaxed)) > 0 {
+        if self.word.fetch_and(!(WRITER | PENDING), Relaxed) & ASLEEP != 0 {
             right!(self.wake_readers(), P, L8RwLockWriterGivesUpAndLeavesReadersAsleep, ());
         }
         false
@@ -154,14 +180,16 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
         let held = WRITER | if token.queued.is_some() { PENDING } else { 0 };
         // Release: what the writer did happens before the next ones enter. No reader is in, so nothing overflows.
         let found = self.word.fetch_add(stays.wrapping_sub(held), Release);
-        if waiters(found) > 0 {
-            // The last of them wakes the pending writer.
-            self.wake_readers();
-        } else if found & PENDING & !held != 0 {
+        // Otherwise the last of the counted readers wakes it.
+        if found & PENDING & !held != 0 && waiters(found) == 0 {
             right!(self.wake_writer(), P, L7RwLockFasterWriterDoesNotWake, ());
         }
+        // Before it wakes others: they may run in its place, and the mutex would be held by a thread without a CPU.
         if let Some(queued) = token.queued {
             self.writers.unlock(&shared.writers, queued);
+        }
+        if found & ASLEEP != 0 {
+            self.wake_readers();
         }
     }
 }

@@ -111,7 +111,7 @@ fn a_reader_that_waited_for_a_writer_is_refused_like_others() {
         let zero = || AtomicU32::new(0);
         let lock = Algorithm::<Scripted, Small>::of(zero(), zero(), zero(), zero(), Small::new());
         let writers = Small::shared(1, Tuning::DEFAULT).unwrap();
-        let shared = Shared { writers, spin_budget: 0, pace: Pace::SELDOM };
+        let shared = Shared { writers, spin_budget: 0, patience: 0, pace: Pace::SELDOM };
         let both = Rc::new((lock, shared));
         let (lock, shared) = &*both;
         let token = lock.lock_exclusive(shared);
