@@ -7,6 +7,12 @@ use std::process::Command;
 fn main() {
     println!("cargo::rustc-env=OVERSPIN_PROFILE={}", profile());
     println!("cargo::rustc-env=OVERSPIN_LIBRARIES={}", folder().join("deps").display());
+    // A third of the program would be names of functions. The profiles say `strip`, but cargo forgets that for a package whose
+    // level of optimisation they change.
+    let is = |name, value: &str| std::env::var(name).is_ok_and(|it| it == value);
+    if is("PROFILE", "release") && is("DEBUG", "false") && is("CARGO_CFG_TARGET_OS", "linux") {
+        println!("cargo::rustc-link-arg-bins=-Wl,--strip-all");
+    }
     let git = |args: &[&str]| {
         let output = Command::new("git").args(args).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
