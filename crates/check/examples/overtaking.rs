@@ -11,7 +11,7 @@ use overspin_check::schedules::{
 };
 use overspin_check::{Mutation, Profile, quietly};
 use overspin_locks::rwlock::{RwLock, Shared};
-use overspin_locks::{AtomicCell, Futex, Pace, RawLock, Tuning, for_each_lock};
+use overspin_locks::{AtomicCell, Mutex, Pace, RawLock, Tuning, for_each_lock};
 
 /// The bounds that are tried, from the least on; the last is no bound.
 const BOUNDS: [usize; 15] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 100, 200, 400, 1_000];
@@ -51,7 +51,7 @@ where
 
 /// One CPU of a reader-writer lock writes or reads, while the others write or read, with the patience of threads.
 fn among(cpus: usize, writes: bool, rivals_write: bool, most: usize) -> Plan {
-    type Queue = Futex<SchedulePlatform>;
+    type Queue = Mutex<SchedulePlatform>;
     Plan::new(cpus, move || {
         let zero = || ScheduleU32::new(0);
         let tuning = Tuning { spin_budget: Some(0), ..Tuning::DEFAULT };

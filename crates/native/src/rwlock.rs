@@ -1,11 +1,10 @@
 //! A reader-writer lock as a [`lock_api`] lock. The algorithm is [`overspin_locks::rwlock`] over
-//! [`overspin_locks::futex`].
+//! [`overspin_locks::mutex`].
 
 use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
-use overspin_locks::futex as queue;
-use overspin_locks::{Futex, Pace, RwLock as Algorithm, WakeAll, mutex, rwlock};
+use overspin_locks::{Pace, RwLock as Algorithm, WakeAll, mutex, rwlock};
 
 use crate::mutex::after;
 use crate::{Guard, Threads, futex};
@@ -16,7 +15,7 @@ impl WakeAll for Threads {
     }
 }
 
-/// For general use where most threads only read: readers and writers take turns, and neither starves. 20 bytes and the
+/// For general use where most threads only read: readers and writers take turns, and neither starves. 36 bytes and the
 /// data, no limit on threads that wait, no poisoning.
 ///
 /// A thread that has a read guard must not take another one of the same lock: a writer may wait between the two.
@@ -45,21 +44,21 @@ pub type RwLockWriteGuard<'a, T> = lock_api::RwLockWriteGuard<'a, RawRwLock, T>;
 /// A guard of [`RwLock::upgradable_read`](lock_api::RwLock::upgradable_read).
 pub type RwLockUpgradableReadGuard<'a, T> = lock_api::RwLockUpgradableReadGuard<'a, RawRwLock, T>;
 
-type Token = rwlock::Token<()>;
+type Token = rwlock::Token<mutex::Token>;
 
 /// [`rwlock::RwLock`] as [`lock_api::RawRwLock`].
 #[derive(Debug)]
-pub struct RawRwLock(Algorithm<Threads, Futex<Threads>>);
+pub struct RawRwLock(Algorithm<Threads, mutex::Mutex<Threads>>);
 
 const fn zero() -> AtomicU32 {
     AtomicU32::new(0)
 }
 
-/// The queue of the writers is one that running threads overtake: it is held while a writer waits for the readers, and with a
-/// lock that serves sleepers in turn all threads soon sleep there.
-const SHARED: rwlock::Shared<queue::Shared> = rwlock::Shared {
-    writers: queue::Shared::DEFAULT,
+/// The patience of the mutex, also for readers and for the first writer.
+const SHARED: rwlock::Shared<mutex::Shared> = rwlock::Shared {
+    writers: mutex::Shared::ON_THREADS,
     spin_budget: mutex::DEFAULT_SPIN_BUDGET,
+    // A woken writer should find a CPU in the meantime.
     patience: 8,
     pace: Pace::SELDOM,
 };
@@ -79,7 +78,13 @@ fn refuse(too_many: rwlock::TooManyReaders) -> ! {
 // have not entered. The guards have no
 // destructors. No other code refers to the words, so they can be moved or dropped while no thread can use them.
 unsafe impl lock_api::RawRwLock for RawRwLock {
-    const INIT: Self = Self(Algorithm::of(zero(), zero(), zero(), zero(), Futex::of(zero())));
+    const INIT: Self = Self(Algorithm::of(
+        zero(),
+        zero(),
+        zero(),
+        zero(),
+        mutex::Mutex::of(zero(), zero(), zero(), zero(), zero()),
+    ));
     type SharedGuard = Guard<()>;
     type ExclusiveGuard = Guard<Token>;
 
@@ -133,11 +138,10 @@ unsafe impl lock_api::RawRwLockDowngrade for RawRwLock {
 
 // SAFETY: as above. The upgradable reader holds the mutex of the writers, so there is only one.
 unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
-    type UpgradableGuard = Guard<()>;
+    type UpgradableGuard = Guard<mutex::Token>;
 
     fn lock_upgradable(&self) -> Self::UpgradableGuard {
-        admitted(self.0.lock_upgradable(&SHARED));
-        Guard::new(())
+        Guard::new(admitted(self.0.lock_upgradable(&SHARED)))
     }
 
     fn try_lock_upgradable(&self) -> Option<Self::UpgradableGuard> {
@@ -145,21 +149,18 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     }
 
     unsafe fn unlock_upgradable(&self, guard: Self::UpgradableGuard) {
-        guard.into_token();
-        self.0.unlock_upgradable(&SHARED, ());
+        self.0.unlock_upgradable(&SHARED, guard.into_token());
     }
 
     unsafe fn upgrade(&self, guard: Self::UpgradableGuard) -> Guard<Token> {
-        guard.into_token();
-        Guard::new(self.0.upgrade(&SHARED, ()))
+        Guard::new(self.0.upgrade(&SHARED, guard.into_token()))
     }
 
     unsafe fn try_upgrade(
         &self,
         guard: Self::UpgradableGuard,
     ) -> Result<Guard<Token>, Self::UpgradableGuard> {
-        guard.into_token();
-        self.0.try_upgrade(()).map(Guard::new).map_err(|()| Guard::new(()))
+        self.0.try_upgrade(guard.into_token()).map(Guard::new).map_err(Guard::new)
     }
 }
 

@@ -200,7 +200,7 @@ fn mixed_work() {
 fn nobody_starves() {
     for (writes, rivals_write) in [(true, false), (true, true), (false, true)] {
         for (cpus, schedules) in [(3, 500), (6, 150), (12, 40)] {
-            let plan = rivals::<Futex<SchedulePlatform>>(cpus, writes, rivals_write);
+            let plan = rivals::<Mutex<SchedulePlatform>>(cpus, writes, rivals_write);
             bounds::passes(&plan, &[Strategy::Random], schedules);
         }
     }

@@ -34,7 +34,7 @@ fn readers_are_in_together_and_a_writer_is_alone() {
     drop(write);
     assert_eq!(*lock.read(), 2);
     assert!(!lock.is_locked());
-    assert_eq!(size_of::<RwLock<()>>(), 20);
+    assert_eq!(size_of::<RwLock<()>>(), 36);
 }
 
 #[test]
