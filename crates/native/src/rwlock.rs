@@ -58,7 +58,7 @@ const fn zero() -> AtomicU32 {
 const SHARED: rwlock::Shared<mutex::Shared> = rwlock::Shared {
     writers: mutex::Shared::ON_THREADS,
     spin_budget: mutex::DEFAULT_SPIN_BUDGET,
-    // A woken writer should find a CPU in the meantime.
+    // Of readers. While they sleep, a woken writer finds a CPU.
     patience: 8,
     pace: Pace::SELDOM,
 };
