@@ -1,8 +1,9 @@
 //! The part of a run that counts: what comes after its warm-up, and whether that was steady.
 
 use crate::{
-    DiskOutcome, DomainOutcome, LatencyOutcome, LineOutcome, LockOutcome, NoiseOutcome, Outcome,
-    PcpuOutcome, Picos, ShootdownOutcome, TaskOutcome, VcpuOutcome, WindowOutcome,
+    DiskOutcome, DomainOutcome, ExtensionOutcome, LatencyOutcome, LineOutcome, LockOutcome,
+    NoiseOutcome, Outcome, PcpuOutcome, Picos, ShootdownOutcome, TaskOutcome, VcpuOutcome,
+    WindowOutcome,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -160,7 +161,7 @@ macro_rules! less {
 less! {
     PcpuOutcome { busy switching idle switches }
     NoiseOutcome { running runnable wakes }
-    DomainOutcome { vcpus locks tasks lines disk shootdowns }
+    DomainOutcome { vcpus locks tasks lines disk shootdowns extensions }
     VcpuOutcome {
         running runnable blocked offline spinning waiting dispatches migrations ticks spin_exits exiting interrupted
         directed_yields polling windows
@@ -172,6 +173,7 @@ less! {
     LineOutcome { accesses misses lost stalled }
     DiskOutcome { pages requests seeks busy }
     ShootdownOutcome { shootdowns interrupts skipped waited preempted }
+    ExtensionOutcome { granted yielded aborted expired revoked }
 }
 
 #[cfg(test)]

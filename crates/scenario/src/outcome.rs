@@ -199,6 +199,24 @@ pub struct DomainOutcome {
     /// Its TLB shootdowns; `None` if no task unmaps memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shootdowns: Option<ShootdownOutcome>,
+    /// Extensions of its tasks' time slices; `None` if its kernel grants none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extensions: Option<ExtensionOutcome>,
+}
+
+/// Extensions of time slices, by how they ended. One that has not ended is still granted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtensionOutcome {
+    /// Extensions granted.
+    pub granted: u64,
+    /// Those that the task gave back after its section.
+    pub yielded: u64,
+    /// Those that another system call of the task ended.
+    pub aborted: u64,
+    /// Those that lasted as long as the kernel allows.
+    pub expired: u64,
+    /// Those that the next preemption ended. The count of Linux contains the expired ones too.
+    pub revoked: u64,
 }
 
 impl DomainOutcome {

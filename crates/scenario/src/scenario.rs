@@ -536,6 +536,10 @@ parameters! {
              once in place of its parent; when it executes a program, a kernel thread moves it to a vCPU with fewer tasks.";
         pv_tlb_flush: bool = Boolean, Is("false"),
             "Where a task unmaps memory: the host tells vCPUs without a pCPU, and nobody waits for them.";
+        /// `None`: it grants none.
+        slice_extension: Option<Picos> = time(Picos::us(5), Picos::us(50)), Means("none"),
+            "The longest extension of the time slice of a task that asks for one (`slice_request`), before another task \
+             takes over on the return from an interrupt to user mode (rseq, Linux 7.0: 5us).";
         /// `None`: it does not run.
         vmstat: Option<Picos> = time(MS, LONGEST), Means("it does not run"),
             "Time between two lines of `vmstat`, which is printed with the results.";

@@ -123,5 +123,6 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
         vmstat: guest.vmstat_lines(engine.now()),
         disk: guest.disk.as_ref().map(Drive::outcome),
         shootdowns: guest.shootdowns.as_ref().map(Shootdowns::outcome),
+        extensions: guest.extension_outcome(),
     }
 }

@@ -117,9 +117,8 @@ macro_rules! sim_cell {
             ) -> Result<$int, $int> {
                 // Only a look that ends the wait is charged here. If the condition does not hold, the
                 // first look is part of the watching, which the line's next writer pays for.
-                let mut value = self.0.get();
-                if until.holds(value) {
-                    value = self.load(Ordering::Acquire);
+                if until.holds(self.0.get()) {
+                    let value = self.load(Ordering::Acquire);
                     if until.holds(value) {
                         return Ok(value);
                     }
@@ -127,18 +126,20 @@ macro_rules! sim_cell {
                 let engine = engine();
                 let watch = Watch::new(&self.0, &until);
                 let line = engine.machine.memory.line_of(&self.0);
-                while *time > Picos::ZERO {
-                    let hit = engine.spin(line, watch, time);
-                    // Interrupts may have run since the hit: report the value that is there now.
-                    value = self.0.get();
+                let stands_back = engine.stand_back();
+                let result = loop {
+                    // Interrupts may have run since a hit: report the value that is there now.
+                    let value = self.0.get();
                     if until.holds(value) {
-                        return Ok(value);
+                        break Ok(value);
                     }
-                    if !hit {
-                        break;
+                    if *time == Picos::ZERO {
+                        break Err(value);
                     }
-                }
-                Err(value)
+                    engine.spin(line, watch, time);
+                };
+                engine.ask_again(stands_back);
+                result
             }
         }
     )*};
@@ -200,7 +201,10 @@ impl Platform for SimPlatform {
         }
     }
     fn relax() {
-        engine().pause();
+        let engine = engine();
+        let stands_back = engine.stand_back();
+        engine.pause();
+        engine.ask_again(stands_back);
     }
     fn fence(_: Ordering) {
         let engine = engine();
@@ -230,7 +234,9 @@ impl Platform for SimPlatform {
         let guest = engine.guest(engine.cpu().guest);
         guest.count_slow_path(engine);
         if let Some(task) = engine.user_task() {
+            let stands_back = engine.stand_back();
             guest.park(engine, task, || true);
+            engine.ask_again(stands_back);
             return;
         }
         engine.block(Block::Poll);
@@ -254,7 +260,11 @@ impl Platform for SimPlatform {
         let still = || cell.load(Ordering::Acquire) == value;
         match engine.user_task() {
             None => guest.wait_at(engine, address, still),
-            Some(task) => guest.task_waits_at(engine, task, address, still),
+            Some(task) => {
+                let stands_back = engine.stand_back();
+                guest.task_waits_at(engine, task, address, still);
+                engine.ask_again(stands_back);
+            }
         }
     }
     fn wake_one(address: *const SimCell<u32>) {
@@ -297,7 +307,11 @@ impl Platform for SimPlatform {
         engine.begin_wait();
         match engine.user_task() {
             None => engine.yield_now(),
-            Some(task) => engine.guest(task.guest).yield_task(engine),
+            Some(task) => {
+                let stands_back = engine.stand_back();
+                engine.guest(task.guest).yield_task(engine);
+                engine.ask_again(stands_back);
+            }
         }
     }
     fn now() -> u64 {

@@ -107,9 +107,9 @@ impl Engine {
     }
 
     /// Spins on `line` until the condition of `watch` holds or `left` of CPU time is used up. Subtracts the
-    /// time used from `left`. Returns whether the condition was seen to hold.
+    /// time used from `left`.
     #[inline(always)]
-    pub(crate) fn spin(&self, line: Option<usize>, watch: Watch, left: &mut Picos) -> bool {
+    pub(crate) fn spin(&self, line: Option<usize>, watch: Watch, left: &mut Picos) {
         self.begin_wait();
         loop {
             let v = self.cpu();
@@ -129,12 +129,12 @@ impl Engine {
                         *left = v.run.shrink(v.op.end.get().saturating_sub(self.now()));
                     }
                     self.take_interrupts();
-                    return true;
+                    return;
                 }
                 Reason::Done => {
                     *left = Picos::ZERO;
                     self.take_interrupts();
-                    return false;
+                    return;
                 }
                 reason @ (Reason::Interrupted | Reason::PauseLoop) => {
                     *left = v.op.left.get();
@@ -143,7 +143,7 @@ impl Engine {
                     }
                     self.take_interrupts();
                     if watch.holds() {
-                        return true;
+                        return;
                     }
                 }
             }

@@ -34,6 +34,15 @@ pub enum Ticks {
     Host,
 }
 
+words! {
+    SliceRequest, "When a task asks its kernel for an extension of its time slice (`domain.kernel.slice_extension`). The request ends with \
+     the section, or with the next switch to another task." {
+        Never = "never", "It does not ask.";
+        Holding = "holding", "When it tries to take the lock and while it holds it. Meanwhile, while it waits, it does not ask.";
+        Waiting = "waiting", "Before it takes the lock, and while it waits.";
+    }
+}
+
 /// How a lock is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockUse {
@@ -64,6 +73,8 @@ pub trait Env {
     fn yield_vcpu(&self);
     /// When the next tick of `of` comes; `None` if it does not tick.
     fn next_tick(&self, of: Ticks) -> Option<Picos>;
+    /// From now on, asks for extensions of the time slice around locks of user mode, of which it takes one at a time.
+    fn ask_for_extensions(&self, _when: SliceRequest) {}
     /// Takes a lock, computes for `work` in kernel mode, releases it.
     fn section(&self, lock: LockId, how: LockUse, work: Picos);
     /// Takes a lock, which this task must release.

@@ -52,6 +52,10 @@ pub trait Load: fmt::Debug + Send + Sync {
     fn unmaps(&self) -> bool {
         false
     }
+    /// Whether its tasks call [`ask_for_extensions`](crate::Env::ask_for_extensions); a kernel without extensions cannot run it.
+    fn asks_for_extensions(&self) -> bool {
+        false
+    }
     /// The disk that it writes to.
     fn disk(&self) -> Option<&Disk> {
         None

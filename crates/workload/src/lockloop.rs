@@ -2,7 +2,7 @@
 //! them it is what servers do.
 
 use crate::parameters::parameters;
-use crate::{Env, Fault, Load, LockUse, Mode, Program, Start, WorkloadInfo, threads};
+use crate::{Env, Fault, Load, LockUse, Mode, Program, SliceRequest, Start, WorkloadInfo, threads};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -34,6 +34,9 @@ parameters! {
             "The lock is the guest kernel's, or a program's: then the kernel preempts its holder and its waiters.";
         irqs_off: bool = Boolean, Follows(|tree| Value::from(is_kernels(tree)), "true in kernel mode"),
             "Interrupts are off in the section and while waiting for it.";
+        slice_request: SliceRequest = Choice(SliceRequest::WORDS), Is("never"),
+            "When a thread in user mode asks its kernel for an extension of its time slice (`kernel.slice_extension`): while it tries \
+             and holds the lock, but not while it waits (`holding`), or around lock and section (`waiting`).";
         count: u64 = integer(0, u64::MAX), Is("0"),
             "Sections of each thread; 0 means until the limit.";
     }
@@ -74,7 +77,19 @@ impl Load for LockLoop {
                 "write `mode = \"user\"`, or `asleep = \"0\"`",
             ));
         }
+        if self.mode == Mode::Kernel && self.slice_request != SliceRequest::Never {
+            let message = "the kernel does not preempt holders of its own locks";
+            return Err(Fault::new(
+                "slice_request",
+                message,
+                "write `mode = \"user\"`, or leave `slice_request` out",
+            ));
+        }
         Ok(())
+    }
+
+    fn asks_for_extensions(&self) -> bool {
+        self.slice_request != SliceRequest::Never
     }
 
     fn unmaps(&self) -> bool {
@@ -121,6 +136,9 @@ impl LockLoop {
             Mode::Kernel if self.irqs_off => LockUse::IrqSave,
             Mode::Kernel => LockUse::Plain,
         };
+        if self.asks_for_extensions() {
+            env.ask_for_extensions(self.slice_request);
+        }
         let mut done = 0;
         while self.count == 0 || done < self.count {
             let lock = match self.locks {

@@ -2,7 +2,9 @@
 //! and its vCPUs from 0. A layer between the workload and the world translates those numbers. A workload that
 //! is alone and uses all vCPUs has the world's [`Env`] itself.
 
-use crate::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Start, Ticks, WordId};
+use crate::{
+    Env, LockId, LockUse, Mode, Program, Random, Semaphore, SliceRequest, Start, Ticks, WordId,
+};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -74,6 +76,11 @@ impl Env for PartEnv<'_> {
     fn unmap(&self) {
         self.env.unmap();
     }
+
+    fn ask_for_extensions(&self, when: SliceRequest) {
+        self.env.ask_for_extensions(when);
+    }
+
     fn touch_page(&self) {
         self.env.touch_page();
     }

@@ -129,6 +129,9 @@ impl Loads {
             }
             () if self.has_devices() => Some("is interrupted by a device"),
             () if self.disk().is_some() => Some("writes to a disk of its own kernel"),
+            () if self.0.iter().any(|one| one.load.asks_for_extensions()) => {
+                Some("asks for extensions of time slices (`slice_request`)")
+            }
             () => None,
         }
     }

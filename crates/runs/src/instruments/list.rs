@@ -6,7 +6,7 @@ use crate::sweep::MEASURES;
 use overspin_record::metric::Metric;
 use overspin_record::metric::simulated::{BUSY, SPINNING};
 use overspin_scenario::{
-    DomainOutcome, LineOutcome, LockOutcome, Picos, VcpuOutcome, WindowOutcome,
+    DomainOutcome, ExtensionOutcome, LineOutcome, LockOutcome, Picos, VcpuOutcome, WindowOutcome,
 };
 use overspin_workload::Pft;
 
@@ -22,7 +22,7 @@ macro_rules! row {
 }
 
 /// All instruments.
-pub static INSTRUMENTS: [Instrument; 8] = [
+pub static INSTRUMENTS: [Instrument; 9] = [
     Instrument {
         name: "run",
         places: "What the hypervisor sees of the domain. `elapsed` and `cpu` are of finished runs only.",
@@ -81,6 +81,14 @@ pub static INSTRUMENTS: [Instrument; 8] = [
         rows: windows,
         of_vcpu: None,
         fits: |_| true,
+    },
+    Instrument {
+        name: "extensions",
+        places: "The extensions of time slices, in a domain whose kernel sets `slice_extension`.",
+        metrics: || metrics(&extensions()),
+        rows: extensions,
+        of_vcpu: None,
+        fits: |domain| domain.kernel.slice_extension.is_some(),
     },
     Instrument {
         name: "faults",
@@ -192,6 +200,15 @@ fn windows() -> Vec<Row> {
 }
 
 #[rustfmt::skip]
+fn extensions() -> Vec<Row> {
+    vec![
+        row!("extensions", "", "extensions of time slices that the kernel granted", Every, |s| of_extensions(s, |e| e.granted)),
+        row!("extensions-yielded", "", "extensions that the task gave back", Every, |s| of_extensions(s, |e| e.yielded)),
+        row!("extensions-expired", "", "extensions that ran out", Every, |s| of_extensions(s, |e| e.expired)),
+    ]
+}
+
+#[rustfmt::skip]
 fn faults() -> Vec<Row> {
     vec![
         row!("faults", "1/s", "page faults in a second of wall time", Finished,
@@ -241,6 +258,10 @@ fn requests(s: &Subject<'_>) -> Option<f64> {
 fn of_windows(s: &Subject<'_>, of: fn(&WindowOutcome) -> u64) -> Option<f64> {
     let windows = s.domain().vcpus.iter().filter_map(|v| v.windows.as_ref());
     Some(windows.map(of).sum::<u64>() as f64)
+}
+
+fn of_extensions(s: &Subject<'_>, of: fn(&ExtensionOutcome) -> u64) -> Option<f64> {
+    s.domain().extensions.as_ref().map(|all| of(all) as f64)
 }
 
 /// The locks of the workload; those of the guest's kernel come after them.

@@ -2,12 +2,15 @@
 
 use super::data::Section;
 use super::locks::is_of_user_mode;
+use super::slice::Ends;
 use super::{Guest, SemaphoreState, TaskRef, TaskState};
 use crate::engine::Engine;
 use overspin_host::picos;
 use overspin_scenario::{Picos, Preemption, WorkerReport};
 use overspin_sched::{PcpuId, TimerId};
-use overspin_workload::{Env, LockId, LockUse, Mode, Program, Random, Semaphore, Ticks, WordId};
+use overspin_workload::{
+    Env, LockId, LockUse, Mode, Program, Random, Semaphore, SliceRequest, Ticks, WordId,
+};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -24,11 +27,20 @@ pub(crate) struct TaskEnv<'a> {
     section: Cell<Section>,
     /// Number of kernel locks that it holds or takes.
     held: Cell<u32>,
+    /// When it asks for extensions of its time slice.
+    asks: Cell<SliceRequest>,
 }
 
 impl<'a> TaskEnv<'a> {
     pub(crate) fn new(engine: &'a Engine, guest: &'a Guest, task: TaskRef) -> Self {
-        Self { engine, guest, task, section: Cell::new(0), held: Cell::new(0) }
+        Self {
+            engine,
+            guest,
+            task,
+            section: Cell::new(0),
+            held: Cell::new(0),
+            asks: Cell::new(SliceRequest::Never),
+        }
     }
 }
 
@@ -93,6 +105,7 @@ impl Env for TaskEnv<'_> {
         if time == Picos::ZERO {
             return;
         }
+        self.guest.end_extension(self.engine, Ends::Aborted);
         let until = self.engine.now() + time;
         self.task.state.set(TaskState::Sleeping);
         let v = self.engine.cpu();
@@ -116,7 +129,17 @@ impl Env for TaskEnv<'_> {
         (at != Picos::MAX).then_some(at)
     }
 
+    fn ask_for_extensions(&self, when: SliceRequest) {
+        self.asks.set(when);
+    }
+
     fn section(&self, lock: LockId, how: LockUse, work: Picos) {
+        if how == LockUse::User && self.asks.get() != SliceRequest::Never {
+            self.acquire(lock, how);
+            self.compute(work, Mode::User);
+            self.release(lock);
+            return;
+        }
         if how != LockUse::User && self.guest.domain.kernel.preemption == Preemption::None {
             // Nobody asks how many locks it holds.
             self.guest.bank.section(self.engine, lock, how, work);
@@ -129,7 +152,12 @@ impl Env for TaskEnv<'_> {
 
     fn acquire(&self, lock: LockId, how: LockUse) {
         self.begin(how);
+        let asks = if how == LockUse::User { self.asks.get() } else { SliceRequest::Never };
+        if asks != SliceRequest::Never {
+            self.guest.ask_to_take(self.engine, self.task, asks);
+        }
         self.guest.bank.acquire(self.engine, lock, how);
+        self.task.slice.holds();
         self.task.mode.set(Mode::Kernel);
         self.section.set(self.guest.data.enter(lock));
     }
@@ -140,6 +168,9 @@ impl Env for TaskEnv<'_> {
             self.task.mode.set(Mode::User);
         }
         self.guest.bank.release(self.engine, lock);
+        if user && self.asks.get() != SliceRequest::Never {
+            self.guest.withdraw_request(self.engine, self.task);
+        }
         self.end(user);
     }
 

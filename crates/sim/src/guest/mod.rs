@@ -21,6 +21,7 @@ mod report;
 mod runqueue;
 mod shootdown;
 mod sleep;
+mod slice;
 mod task;
 mod tick;
 mod vmstat;
@@ -34,6 +35,7 @@ pub(crate) use locks::{BankResult, MakeBank};
 use runqueue::{Resched, RunQueue};
 pub(crate) use shootdown::Shootdowns;
 use sleep::Sleeper;
+use slice::Extensions;
 use task::TaskState;
 pub(crate) use task::{Task, TaskRef};
 use vmstat::Vmstat;
@@ -93,6 +95,7 @@ pub(crate) struct Guest {
     pub data: KernelData,
     pub disk: Option<Drive>,
     pub shootdowns: Option<Shootdowns>,
+    extensions: Extensions,
     devices: Devices,
     pub vmstat: Vmstat,
     /// Names of the workload's locks. The runqueue locks follow, one for each vCPU.
@@ -168,6 +171,7 @@ impl Guest {
             named_locks,
             disk: loads.disk().map(Drive::new),
             shootdowns: loads.unmaps().then(|| Shootdowns::new(engine, domain.vcpus)),
+            extensions: Extensions::default(),
             loads,
             devices: Devices::default(),
             vmstat: Vmstat::default(),
@@ -361,7 +365,7 @@ impl Guest {
         let task = engine.cpu().task.get();
         if task.mode.get() == Mode::User {
             task.mode.set(Mode::Kernel);
-            self.schedule_if_needed(engine);
+            self.schedule_or_extend(engine);
             task.mode.set(Mode::User);
         } else if task.preemptible.replace(false) {
             self.preempt_kernel(engine);

@@ -66,6 +66,8 @@ pub(super) struct RunQueue {
     /// The phase of the vCPU's ticks within the period, and the time of the next tick.
     pub phase: Cell<Picos>,
     pub next_tick: Cell<Picos>,
+    /// When the extension ends for which its timer was set last.
+    pub extension: Cell<Option<Picos>>,
     /// The task that the vCPU's kernel thread moves next, and the vCPU that gets it.
     pub moving: Cell<Option<(TaskRef, u32)>>,
 }
@@ -269,6 +271,7 @@ impl Guest {
     /// Marks `next` as the task of the vCPU. No simulated time passes from here to the suspension, so no
     /// vCPU sees a task that has left and still runs.
     fn switch_to(&self, engine: &Engine, v: &Vcpu, prev: TaskRef, next: TaskRef) {
+        self.leave_extension(prev);
         prev.on_cpu.set(false);
         next.on_cpu.set(true);
         next.clock_in.set(v.run.clock(engine.now()));

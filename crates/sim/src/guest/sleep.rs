@@ -1,6 +1,7 @@
 //! Sleep and wake-up for locks with a sleeping slow path: of vCPUs, for locks of the kernel, and of tasks, for locks of
 //! user mode. An address is that of a futex.
 
+use super::slice::Ends;
 use super::{Guest, TaskRef, TaskState};
 use crate::engine::Engine;
 use overspin_host::block::Block;
@@ -63,11 +64,13 @@ impl Guest {
         }
     }
 
-    /// A system call of the current task: what it does, between entry and return, is kernel code.
-    fn system_call(&self, engine: &Engine, does: impl FnOnce()) {
+    /// A system call of the current task: what it does, between entry and return, is kernel code. An extension of its time
+    /// slice `ends` so.
+    pub(super) fn system_call(&self, engine: &Engine, ends: Ends, does: impl FnOnce()) {
         let task = engine.cpu().task.get();
         task.mode.set(Mode::Kernel);
         engine.burn(engine.scenario.host.costs.system_call);
+        self.end_extension(engine, ends);
         does();
         self.schedule_if_needed(engine);
         task.mode.set(Mode::User);
@@ -76,7 +79,7 @@ impl Guest {
     /// Puts `task`, the current one, to sleep until [`unpark`](Self::unpark); not if that came since its latch was
     /// cleared, or if `still` returns false.
     pub(crate) fn park(&self, engine: &Engine, task: TaskRef, still: impl FnOnce() -> bool) {
-        self.system_call(engine, || {
+        self.system_call(engine, Ends::Aborted, || {
             // From the look at the latch to the switch no other task runs on this vCPU, and `wake` finds a task on
             // another vCPU that has not left it yet.
             if still() && !task.latch.replace(false) {
@@ -94,7 +97,7 @@ impl Guest {
 
     /// Wakes a task that parks, or keeps it from doing so; `None`: the call finds nobody.
     pub(crate) fn unpark(&self, engine: &Engine, task: Option<TaskRef>) {
-        self.system_call(engine, || {
+        self.system_call(engine, Ends::Aborted, || {
             let Some(task) = task else { return };
             task.latch.set(true);
             if task.state.get() == TaskState::Parked {
@@ -118,6 +121,6 @@ impl Guest {
 
     /// Lets the other tasks of its vCPU run before the current one (`sched_yield`).
     pub(crate) fn yield_task(&self, engine: &Engine) {
-        self.system_call(engine, || self.go_last(engine));
+        self.system_call(engine, Ends::Aborted, || self.go_last(engine));
     }
 }

@@ -1,6 +1,7 @@
 //! Tasks of a guest. Each is a stackful coroutine that runs ordinary code.
 
 use super::latency::Latencies;
+use super::slice::Slice;
 use crate::engine::{Engine, Suspend, TaskYielder};
 use crate::vcpu::OwnOperation;
 use corosensei::stack::DefaultStack;
@@ -71,6 +72,8 @@ pub(crate) struct Task {
     pub latch: Cell<bool>,
     /// It does kernel work in which another task may take over.
     pub preemptible: Cell<bool>,
+    /// Its request for an extension of its time slice, and the grant.
+    pub slice: Slice,
     /// The vCPUs that it may use; all if empty.
     pub vcpus: Arc<[u32]>,
     /// Whether its guest cannot finish before this task ends.
@@ -192,6 +195,7 @@ impl Task {
             lock: Cell::default(),
             latch: Cell::new(false),
             preemptible: Cell::new(false),
+            slice: Slice::default(),
             vcpus: Arc::default(),
             awaited: false,
         })

@@ -1,5 +1,5 @@
-//! The timer interrupt: tick accounting, time-slice checks and sleepers. One one-shot timer serves both
-//! ticks and sleepers. Idle vCPUs take no ticks (`NO_HZ`).
+//! The timer interrupt: tick accounting, time-slice checks and sleepers. One one-shot timer serves
+//! ticks, sleepers and extensions of time slices. Idle vCPUs take no ticks (`NO_HZ`).
 
 use super::Guest;
 use super::runqueue::Resched;
@@ -21,11 +21,12 @@ impl Guest {
         (now + self.period - phase) / self.period * self.period + phase
     }
 
-    /// Programs the vCPU's timer for the next tick or sleeper.
-    fn program_timer(&self, engine: &Engine, v: &Vcpu) {
+    /// Programs the vCPU's timer for the next tick, sleeper, or end of an extension.
+    pub(super) fn program_timer(&self, engine: &Engine, v: &Vcpu) {
         let queue = self.queue(v);
         let sleeper = queue.sleepers.borrow().peek().map_or(Picos::MAX, |s| s.0.until);
-        let at = queue.next_tick.get().min(sleeper);
+        let extension = queue.extension.get().unwrap_or(Picos::MAX);
+        let at = queue.next_tick.get().min(sleeper).min(extension);
         if v.irqs.timer.due() != at {
             engine.burn(engine.costs.hypercall.next());
             engine.set_guest_timer(engine.cpu(), at);
@@ -66,6 +67,7 @@ impl Guest {
             let Some(task) = due else { break };
             self.wake(engine, task, v.index);
         }
+        self.extension_expires(engine);
         self.program_timer(engine, v);
     }
 

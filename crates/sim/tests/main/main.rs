@@ -26,6 +26,7 @@ mod random_scenarios;
 mod several;
 mod shares;
 mod shootdown;
+mod slice_extension;
 mod stream;
 mod ticks;
 mod user_mode;

@@ -3,6 +3,7 @@
 use crate::attribution::{check_causes, check_outcome};
 use crate::common::{domain, host, kernbench, run, scenario, traced};
 use crate::conservation::{check_locks, check_scheduling, check_times};
+use crate::slice_extension::outstanding;
 use overspin_host::Refused;
 use overspin_scenario::{
     Change, Costs, DirectedYieldRules, Domain, Ending, Event, HaltPolling, Host, Kernel, MS, NS,
@@ -10,7 +11,7 @@ use overspin_scenario::{
     Picos, Pool, Preemption, PreemptionNotification, Quantiles, Scenario, Settings, US, Varying,
     Workloads,
 };
-use overspin_workload::{BurnWait, Distribution, LockLoop, Mode};
+use overspin_workload::{BurnWait, Distribution, LockLoop, Mode, SliceRequest};
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -51,6 +52,10 @@ fn workload() -> impl Strategy<Value = Workloads> {
                         Picos::ZERO
                     },
                     asleep_every: 1 + count % 7,
+                    slice_request: match mode {
+                        Mode::User => SliceRequest::ALL[count as usize % 3],
+                        Mode::Kernel => SliceRequest::Never,
+                    },
                 })
             });
     let burns =
@@ -95,6 +100,8 @@ fn guest() -> impl Strategy<Value = Domain> {
                         NewProcess::Balanced
                     },
                     pv_tlb_flush: vcpus % 2 == 0,
+                    slice_extension: (weight % 3 > 0)
+                        .then(|| Picos::us(5 + u64::from(weight) % 46)),
                     ..Kernel::default()
                 },
                 ..domain(vcpus, lock, workload)
@@ -332,6 +339,9 @@ proptest! {
                 prop_assert!((items..=items + d.tasks.len() as u64).contains(&taken));
                 prop_assert!(w.count == 0 || d.tasks.iter().all(|t| t.items <= w.count));
                 prop_assert_eq!(d.shootdowns.is_some(), w.unmap_every > 0);
+            }
+            if let Some(e) = &d.extensions {
+                outstanding(e, asked.vcpus);
             }
             if let Some(s) = &d.shootdowns {
                 prop_assert!(s.preempted <= s.waited && s.waited <= outcome.elapsed * d.tasks.len() as u64);

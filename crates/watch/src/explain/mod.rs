@@ -21,8 +21,8 @@ use overspin_report::{Block, Grid, MOST_LINES, micros, seconds, share};
 use overspin_runs::catalog::catalog;
 use overspin_runs::run::causes::{compact, grid, row};
 use overspin_scenario::{
-    Cause, DomainOutcome, Ending, LongWait, Outcome, Picos, Scenario, ShootdownOutcome, VcpuId,
-    VcpuOutcome, WaitCauses,
+    Cause, DomainOutcome, Ending, ExtensionOutcome, LongWait, Outcome, Picos, Scenario,
+    ShootdownOutcome, VcpuId, VcpuOutcome, WaitCauses,
 };
 
 /// Most locks in a table.
@@ -185,6 +185,7 @@ fn domain_story(domain: &DomainOutcome, time: Picos, blocks: &mut Vec<Block>) {
     if let Some(shootdowns) = &domain.shootdowns {
         blocks.push(Block::Text(shootdown_story(shootdowns, vcpu_time)));
     }
+    blocks.extend(domain.extensions.map(|of| Block::Text(extension_story(of))));
     blocks.extend(exit_story(domain).map(Block::Text));
     if all.total() == Picos::ZERO {
         let waited: Picos = domain.locks.iter().map(|l| l.wait_total).sum();
@@ -256,6 +257,15 @@ fn shootdown_story(shootdowns: &ShootdownOutcome, vcpu_time: Picos) -> String {
         seconds(*waited),
         share(*waited, vcpu_time),
         share(*preempted, *waited),
+    )
+}
+
+/// How often a task could finish its section first, and how that ended.
+fn extension_story(of: ExtensionOutcome) -> String {
+    let ExtensionOutcome { granted, yielded, aborted, expired, revoked } = of;
+    format!(
+        "The kernel granted {granted} extensions of time slices. Tasks gave {yielded} back after their sections and ended \
+         {aborted} by other system calls; {expired} expired, and the next preemption ended {revoked}."
     )
 }
 
