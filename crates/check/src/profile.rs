@@ -50,6 +50,7 @@ const PREEMPTIONS: &[(&str, [usize; 3])] = &[
     ("pv-qspinlock-4.2", [3, 2, 1]),
     ("pv-qspinlock-4.5", [4, 3, 1]),
     ("pv-qspinlock", [4, 3, 1]),
+    ("tas", [6, 2, 1]),
     ("qspinlock-unfair", [6, 1, 1]),
     ("mcs-tp", [3, 1, 1]),
     ("malthusian", [4, 3, 1]),
@@ -63,7 +64,7 @@ const TOUCHES_AFTER_RELEASE: &[&str] =
     &["xen-pv", "pv-ticket-2012-small", "pv-ticket-2012", "mutexee", "mutex"];
 
 /// Locks that keep no record of waiters.
-const KEEPS_NO_RECORD: &[&str] = &["ttas", "qspinlock-tas"];
+const KEEPS_NO_RECORD: &[&str] = &["tas", "ttas", "qspinlock-tas"];
 
 /// Locks that ask how long they may still run before they try.
 const ASKS_FOR_TIME: &[&str] = &["i-spinlock"];

@@ -43,6 +43,7 @@ pub mod qspinlock_unfair;
 mod registry;
 pub mod rwlock;
 pub mod shfllock;
+pub mod tas;
 pub mod ticket;
 pub mod ticket_backoff;
 pub mod ttas;

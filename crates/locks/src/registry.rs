@@ -58,6 +58,7 @@ pub fn find(name: &str) -> Option<&'static LockInfo> {
 registry! { ($)
     lock_byte: LockByte, INFO, aliases ["byte"];
     aligned: LockByteAligned, LOCK_BYTE_INFO, aliases [];
+    tas: Tas, INFO, aliases [];
     ttas: Ttas, INFO, aliases [];
     ticket: TicketSmall, SMALL_INFO, aliases [];
     ticket: Ticket, INFO, aliases [];

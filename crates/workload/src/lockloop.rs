@@ -174,7 +174,8 @@ impl LockLoop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use overspin_scenario::MS;
+    use crate::{Kinds, Loads};
+    use overspin_scenario::{Domain, MS};
 
     #[test]
     fn each_lock_has_its_name() {
@@ -190,5 +191,20 @@ mod tests {
         program.check().unwrap();
         let kernel = LockLoop { mode: Mode::Kernel, ..program };
         assert_eq!(kernel.check().unwrap_err().key, "asleep");
+    }
+
+    #[test]
+    fn only_a_program_asks_for_extensions_and_only_a_simulated_kernel_grants_them() {
+        let asks = LockLoop {
+            mode: Mode::User,
+            irqs_off: false,
+            slice_request: SliceRequest::Holding,
+            ..LockLoop::default()
+        };
+        asks.check().unwrap();
+        let kernel = LockLoop { mode: Mode::Kernel, ..asks.clone() };
+        assert_eq!(kernel.check().unwrap_err().key, "slice_request");
+        let loads = Loads::of(&Domain::new("d", 1, "ticket", asks), &Kinds::builtin()).unwrap();
+        assert!(loads.only_simulated().unwrap().contains("slice_request"));
     }
 }
