@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 /// Names and texts of the experiments that come with the program, in the order in which all of them run: those that take
 /// longer and longer.
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 6] = [
     ("2016-schedbench", include_str!("../../../experiments/2016-schedbench.toml")),
     (
         "2005-preemption-notification",
@@ -20,6 +20,7 @@ const BUILT_IN: [(&str, &str); 5] = [
     ("2008-spinlocks", include_str!("../../../experiments/2008-spinlocks.toml")),
     ("2001-aligned-locks", include_str!("../../../experiments/2001-aligned-locks.toml")),
     ("2012-pv-ticketlocks", include_str!("../../../experiments/2012-pv-ticketlocks.toml")),
+    ("2025-slice-extension", include_str!("../../../experiments/2025-slice-extension.toml")),
 ];
 
 /// A kind of experiment.
