@@ -21,6 +21,8 @@ CAUSES = [
     ("cause_line_transfer_us", "line transfer", "#cc79a7"),
     ("cause_holder_preempted_by_guest_us", "holder preempted by its guest", "#009e73"),
     ("cause_next_preempted_by_guest_us", "next waiter preempted by its guest", "#63636b"),
+    ("cause_holder_throttled_us", "holder throttled", "#000000"),
+    ("cause_next_throttled_us", "next waiter throttled", "#a0522d"),
 ]
 #: What a vCPU does: words and colour. The lower band of a lane has what it does with locks.
 STATES = {"running": ("running", "#009e73"), "runnable": ("wants a pCPU", "#f0e442"), "blocked": ("blocked", "#b8d8ec")}

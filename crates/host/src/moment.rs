@@ -97,6 +97,13 @@ pub enum Moment {
         /// The vCPU.
         vcpu: u32,
     },
+    /// Its domain's cap keeps a vCPU from running from now on, or no longer does.
+    Throttle {
+        /// The vCPU.
+        vcpu: u32,
+        /// Whether it does.
+        on: bool,
+    },
     /// An event has arrived for a sleeping vCPU.
     Wake {
         /// The vCPU.
@@ -259,9 +266,11 @@ impl Moment {
             | Self::Change { .. }
             | Self::WindowOpens { .. }
             | Self::Wake { runnable: true, .. } => Interest::SCHEDULING.and(Interest::HASH),
-            Self::Runs { .. } | Self::Sleeps { .. } | Self::Wake { .. } | Self::Returns { .. } => {
-                Interest::SCHEDULING
-            }
+            Self::Runs { .. }
+            | Self::Sleeps { .. }
+            | Self::Throttle { .. }
+            | Self::Wake { .. }
+            | Self::Returns { .. } => Interest::SCHEDULING,
             Self::LockWait { .. }
             | Self::LockReleased { contended: true, .. }
             | Self::LockFreed { contended: true, .. } => Interest::WAITS.and(Interest::LOCKS),

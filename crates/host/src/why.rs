@@ -17,6 +17,8 @@ pub enum Doing {
     Wakes,
     /// It was descheduled and wants to run.
     Wants,
+    /// It holds a lock, wants to run, and its cap keeps it from running. Only attribution makes this difference.
+    Throttled,
 }
 
 /// What the host knows, besides the state of the vCPU, when a running vCPU leaves its pCPU.
@@ -42,6 +44,8 @@ pub fn why(hypervisor: &Hypervisor, v: VcpuId, leaving: Leaving) -> Why {
         };
     }
     match leaving {
+        // It is throttled, and stays runnable.
+        _ if machine.is_capped(v) => Why::Parked,
         Leaving { yielded: Some(why), .. } => why,
         Leaving { slice_over: true, .. } => Why::Slice,
         Leaving { next: Some(Doing::Wakes), .. } => Why::Wake,

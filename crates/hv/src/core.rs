@@ -217,6 +217,10 @@ impl Core {
             }
             Action::SetTimer { timer, at } => self.set_timer(from, timer, Some(at)),
             Action::StopTimer { timer } => self.set_timer(from, timer, None),
+            Action::Throttle { vcpu, on } => {
+                let now = self.clock.now();
+                self.tell(now, Moment::Throttle { vcpu: vcpu.0, on });
+            }
         }
     }
 

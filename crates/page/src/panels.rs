@@ -23,12 +23,14 @@ const MOST_HISTOGRAMS: usize = 12;
 /// Most charts of samples.
 const MOST_METRICS: usize = 12;
 
-/// The parts of bars of waits; those that only locks of user mode have, which are the last, only if some bar has them.
+/// The parts of bars of waits; those that few locks have, which are the last, only if some bar has them.
 fn causes(bars: &[Stack]) -> Vec<Part> {
-    const CLASSES: [&str; Cause::ALL.len()] =
-        ["cause-0", "cause-1", "cause-2", "cause-3", "cause-4", "cause-5", "cause-6", "cause-7"];
-    let has = |bar: &Stack| bar.parts[Cause::OF_ANY_LOCK..].iter().any(|part| *part > 0.0);
-    let parts = if bars.iter().any(has) { Cause::ALL.len() } else { Cause::OF_ANY_LOCK };
+    const CLASSES: [&str; Cause::ALL.len()] = [
+        "cause-0", "cause-1", "cause-2", "cause-3", "cause-4", "cause-5", "cause-6", "cause-7",
+        "cause-8", "cause-9",
+    ];
+    let last = |bar: &Stack| bar.parts.iter().rposition(|part| *part > 0.0).map_or(0, |i| i + 1);
+    let parts = bars.iter().map(last).max().unwrap_or(0).max(Cause::OF_ANY_LOCK);
     CLASSES.into_iter().zip(Cause::ALL.map(Cause::words)).take(parts).collect()
 }
 

@@ -2,9 +2,10 @@
 // docs/attribution.md. The waiter's own absence comes first, then the state of the lock and of its next holder.
 
 const CAUSES = ['holder running', 'holder preempted (LHP)', 'next waiter preempted (LWP)', 'kick and wake-up',
-  'own preemption', 'line transfer', 'holder preempted by its guest', 'next waiter preempted by its guest'];
+  'own preemption', 'line transfer', 'holder preempted by its guest', 'next waiter preempted by its guest',
+  'holder throttled', 'next waiter throttled'];
 const HOLDER_RUNNING = 0, HOLDER_PREEMPTED = 1, NEXT_PREEMPTED = 2, KICK_WAKE = 3, OWN_PREEMPTION = 4,
-  LINE_TRANSFER = 5, HOLDER_BY_GUEST = 6, NEXT_BY_GUEST = 7;
+  LINE_TRANSFER = 5, HOLDER_BY_GUEST = 6, NEXT_BY_GUEST = 7, HOLDER_THROTTLED = 8, NEXT_THROTTLED = 9;
 
 // An absence that is shorter than this part of the wait gets no line of its own.
 const WORTH_A_LINE = 0.01;
@@ -34,7 +35,8 @@ function pieces(data, wait) {
     if (data.end[holds[middle]] <= data.start[wait]) h = middle + 1; else high = middle;
   }
   const absent = (who, slice, cause) => ({
-    who, slice, cause: data.kind[slice] === ASLEEP || data.wasWoken(who, slice) ? KICK_WAKE
+    who, slice, cause: cause === NEXT_PREEMPTED && data.isThrottled(slice) ? NEXT_THROTTLED
+      : data.kind[slice] === ASLEEP || data.wasWoken(who, slice) ? KICK_WAKE
       : cause === NEXT_PREEMPTED && data.isOffByGuest(slice) ? NEXT_BY_GUEST : cause,
   });
   for (let time = data.start[wait]; time < until; ) {
@@ -52,7 +54,8 @@ function pieces(data, wait) {
       within(state);
       within(holds[h]);
       piece = state >= 0 && data.kind[state] === OFF
-        ? { who: holder, slice: state, cause: data.isOffByGuest(state) ? HOLDER_BY_GUEST : HOLDER_PREEMPTED }
+        ? { who: holder, slice: state, cause: data.isOffByGuest(state) ? HOLDER_BY_GUEST
+          : data.isThrottled(state) ? HOLDER_THROTTLED : HOLDER_PREEMPTED }
         : { who: holder, slice: -1, cause: HOLDER_RUNNING };
     } else {
       if (h < holds.length) end = Math.min(end, data.start[holds[h]]);
@@ -133,6 +136,8 @@ function chain(data, wait) {
     const asleep = data.kind[p.slice] === ASLEEP;
     const text = {
       [HOLDER_PREEMPTED]: `${name(p.who)}, the holder, is off its pCPU`,
+      [HOLDER_THROTTLED]: `${name(p.who)}, the holder, is kept from running by its cap`,
+      [NEXT_THROTTLED]: `the lock is free and kept for ${name(p.who)}, which its cap keeps from running`,
       [NEXT_PREEMPTED]: `the lock is free and kept for ${name(p.who)}, which is off its pCPU`,
       [HOLDER_BY_GUEST]: `${name(p.who)}, the holder, is off its vCPU`,
       [NEXT_BY_GUEST]: `the lock is free and kept for ${name(p.who)}, which is off its vCPU`,

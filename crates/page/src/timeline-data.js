@@ -309,12 +309,19 @@ class TimelineData {
 
   /// Whether a vCPU that is off its pCPU was woken for it, so that it did not lose a pCPU.
   wasWoken(v, slice) {
+    // A cap that begins or ceases to hold it divides its absence into slices.
+    while (slice > this.states[v][0] && this.kind[slice] === OFF && this.kind[slice - 1] === OFF) slice--;
     return slice > this.states[v][0] && this.kind[slice - 1] === ASLEEP && this.kind[slice] === OFF;
   }
 
   /// Whether a slice is of a task that is off because its guest runs another one.
   isOffByGuest(slice) {
     return this.kind[slice] === OFF && this.argument[slice] === this.head.why.length;
+  }
+
+  /// Whether a slice is of a vCPU that its cap keeps from running.
+  isThrottled(slice) {
+    return this.kind[slice] === OFF && this.head.why[this.argument[slice] - 1] === 'cap or budget used up';
   }
 
   /// All waits, the longest first.

@@ -29,14 +29,20 @@ pub enum Cause {
     HolderPreemptedByGuest,
     /// The lock is one of user mode and free, and the guest runs another task in place of the next holder.
     NextPreemptedByGuest,
+    /// The lock is held or being released, and its holder's cap keeps the holder's vCPU from running. That may be so from
+    /// the beginning of its absence, or after it was preempted.
+    HolderThrottled,
+    /// The lock is free, and its cap keeps the vCPU of the next holder from running, which may have been woken.
+    NextThrottled,
 }
 
 impl Cause {
-    /// The number of causes that any lock can have, the first ones; the others are of locks of user mode.
+    /// The number of causes that any lock can have, the first ones; the others are of locks of user mode, and of domains with
+    /// a cap.
     pub const OF_ANY_LOCK: usize = 6;
 
     /// All causes, in the order of reports.
-    pub const ALL: [Cause; 8] = [
+    pub const ALL: [Cause; 10] = [
         Cause::HolderRunning,
         Cause::HolderPreempted,
         Cause::NextPreempted,
@@ -45,6 +51,8 @@ impl Cause {
         Cause::LineTransfer,
         Cause::HolderPreemptedByGuest,
         Cause::NextPreemptedByGuest,
+        Cause::HolderThrottled,
+        Cause::NextThrottled,
     ];
 
     /// The cause in words, with the abbreviations of the literature.
@@ -59,6 +67,8 @@ impl Cause {
             Cause::LineTransfer => "line transfer",
             Cause::HolderPreemptedByGuest => "holder preempted by its guest",
             Cause::NextPreemptedByGuest => "next waiter preempted by its guest",
+            Cause::HolderThrottled => "holder throttled",
+            Cause::NextThrottled => "next waiter throttled",
         }
     }
 }
@@ -84,6 +94,12 @@ pub struct WaitCauses {
     /// [`Cause::NextPreemptedByGuest`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub next_preempted_by_guest: Picos,
+    /// [`Cause::HolderThrottled`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub holder_throttled: Picos,
+    /// [`Cause::NextThrottled`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub next_throttled: Picos,
 }
 
 /// Whether a record leaves a time out: most guests take no lock in user mode.
@@ -105,6 +121,8 @@ impl WaitCauses {
             Cause::LineTransfer => self.line_transfer,
             Cause::HolderPreemptedByGuest => self.holder_preempted_by_guest,
             Cause::NextPreemptedByGuest => self.next_preempted_by_guest,
+            Cause::HolderThrottled => self.holder_throttled,
+            Cause::NextThrottled => self.next_throttled,
         }
     }
 
@@ -138,6 +156,8 @@ impl From<[Picos; Cause::ALL.len()]> for WaitCauses {
             line_transfer,
             holder_preempted_by_guest,
             next_preempted_by_guest,
+            holder_throttled,
+            next_throttled,
         ] = times;
         Self {
             holder_running,
@@ -148,6 +168,8 @@ impl From<[Picos; Cause::ALL.len()]> for WaitCauses {
             line_transfer,
             holder_preempted_by_guest,
             next_preempted_by_guest,
+            holder_throttled,
+            next_throttled,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     DiskOutcome, DomainOutcome, ExtensionOutcome, LatencyOutcome, LineOutcome, LockOutcome,
-    NoiseOutcome, Outcome, PcpuOutcome, Picos, ShootdownOutcome, TaskOutcome, VcpuOutcome,
-    WindowOutcome,
+    NoiseOutcome, Outcome, PcpuOutcome, Picos, ShootdownOutcome, TaskOutcome, ThrottlingOutcome,
+    VcpuOutcome, WindowOutcome,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -161,7 +161,7 @@ macro_rules! less {
 less! {
     PcpuOutcome { busy switching idle switches }
     NoiseOutcome { running runnable wakes }
-    DomainOutcome { vcpus locks tasks lines disk shootdowns extensions }
+    DomainOutcome { vcpus locks tasks lines disk shootdowns extensions throttling }
     VcpuOutcome {
         running runnable blocked offline spinning waiting dispatches migrations ticks spin_exits exiting interrupted
         directed_yields polling windows
@@ -172,6 +172,7 @@ less! {
     LatencyOutcome { answers total }
     LineOutcome { accesses misses lost stalled }
     DiskOutcome { pages requests seeks busy }
+    ThrottlingOutcome { periods throttled time }
     ShootdownOutcome { shootdowns interrupts skipped waited preempted }
     ExtensionOutcome { granted yielded aborted expired revoked }
 }

@@ -202,6 +202,9 @@ pub struct DomainOutcome {
     /// Extensions of its tasks' time slices; `None` if its kernel grants none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<ExtensionOutcome>,
+    /// What its cap did; `None` if it has none, or the scheduler does not count that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttling: Option<ThrottlingOutcome>,
 }
 
 /// Extensions of time slices, by how they ended. One that has not ended is still granted.
@@ -225,6 +228,17 @@ impl DomainOutcome {
     pub fn time_to_finish(&self) -> Option<Picos> {
         self.finished.map(|at| at.saturating_sub(self.started))
     }
+}
+
+/// What the kernel's `cpu.stat` says of a cap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThrottlingOutcome {
+    /// Periods in which the domain ran (`nr_periods`).
+    pub periods: u64,
+    /// Periods in which it used its quota up (`nr_throttled`).
+    pub throttled: u64,
+    /// Time for which it stood still, summed over the pCPUs on which it wanted to run (`throttled_time`, `throttled_usec`).
+    pub time: Picos,
 }
 
 /// TLB shootdowns: vCPUs that unmap memory wait until the others have forgotten it.

@@ -73,4 +73,11 @@ pub enum Action {
         /// The timer.
         timer: TimerId,
     },
+    /// Nothing to do: from now on its cap keeps this vCPU from running, or no longer does.
+    Throttle {
+        /// The vCPU.
+        vcpu: VcpuId,
+        /// Whether it does.
+        on: bool,
+    },
 }

@@ -78,7 +78,9 @@ macro_rules! names {
             nearest::{nearest, suggestion},
             params::{ParamInfo, ParamKind, ParamValue, Params},
             registry::{MakeScheduler, SchedulerInfo, Schedulers, find, make, schedulers},
-            scheduler::{Context, Decision, Detail, DomainParams, Opaque, Scheduler, Whose},
+            scheduler::{
+                Context, Decision, Detail, DomainParams, Opaque, Scheduler, Throttling, Whose,
+            },
             topology::Topology,
         };
     };

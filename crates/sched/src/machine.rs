@@ -81,6 +81,8 @@ pub(crate) struct VcpuRecord {
     pub running: bool,
     /// The pCPU that it is on, or was on last.
     pub on: PcpuId,
+    /// Whether its cap keeps it off the queues although it stays runnable.
+    pub throttled: bool,
     /// When it was dispatched; once it has left its pCPU, when it left.
     pub entry: Nanos,
     pub state: RunState,
@@ -183,6 +185,11 @@ impl Machine {
     /// Whether a scheduler keeps `v` from running until it has credit or budget again.
     pub fn is_parked(&self, v: VcpuId) -> bool {
         self.vcpu(v).flags & flags::PARKED != 0
+    }
+
+    /// Whether a cap keeps `v` from running: it is parked, or throttled by a scheduler under which it stays runnable.
+    pub fn is_capped(&self, v: VcpuId) -> bool {
+        self.is_parked(v) || self.vcpu(v).throttled
     }
 
     /// The pCPU whose queue holds `v`, or on which it ran last.

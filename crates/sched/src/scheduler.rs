@@ -85,6 +85,17 @@ pub struct Detail {
     pub active: bool,
 }
 
+/// What the kernel's `cpu.stat` says of a cap, up to a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttling {
+    /// Periods in which the domain used some of its quota.
+    pub periods: u64,
+    /// Periods at whose end some of its vCPUs were throttled.
+    pub throttled: u64,
+    /// Time in which at least one of its vCPUs was throttled on a pCPU, in ns, summed over the pCPUs.
+    pub time: Nanos,
+}
+
 /// A value of which a borrower sees only the address and the size ([`size_of_val`]).
 pub trait Opaque {}
 
@@ -152,6 +163,9 @@ impl Context<'_> {
     /// scheduler must then do what it does in [`Scheduler::sleep`] (the layer does not call it).
     #[must_use]
     pub fn park(&mut self, v: VcpuId) -> bool {
+        if !self.is_parked(v) {
+            self.actions.push(Action::Throttle { vcpu: v, on: true });
+        }
         self.machine.vcpu_mut(v).flags |= flags::PARKED;
         self.machine.sleep_state(self.now, v)
     }
@@ -160,8 +174,17 @@ impl Context<'_> {
     /// it does in [`Scheduler::wake`] (the layer does not call it).
     #[must_use]
     pub fn unpark(&mut self, v: VcpuId) -> bool {
+        if self.is_parked(v) {
+            self.actions.push(Action::Throttle { vcpu: v, on: false });
+        }
         self.machine.vcpu_mut(v).flags &= !flags::PARKED;
         self.machine.wake_state(self.now, v)
+    }
+
+    /// Says that a cap keeps `v` off the queues, or no longer does. It stays runnable: its guest sees steal.
+    pub fn set_throttled(&mut self, v: VcpuId, on: bool) {
+        self.machine.vcpu_mut(v).throttled = on;
+        self.actions.push(Action::Throttle { vcpu: v, on });
     }
 
     /// Asks `v`, which must be running, to leave its pCPU and move. Once it has left, the layer calls
@@ -321,6 +344,11 @@ pub trait Scheduler: Debug + Send {
 
     /// Details of `v`, if there are any. O(1).
     fn detail(&self, _v: VcpuId) -> Option<Detail> {
+        None
+    }
+
+    /// How often and how long the cap of `d` kept its vCPUs from running, if the scheduler counts that. O(pCPUs).
+    fn throttling(&self, _d: DomainId, _now: Nanos) -> Option<Throttling> {
         None
     }
 

@@ -114,6 +114,7 @@ impl Engine {
                         self.hypervisor.timers[self.timer_slot(timer)].set(Picos::MAX),
                     );
                 }
+                Action::Throttle { vcpu, on } => self.tell(Moment::Throttle { vcpu: vcpu.0, on }),
             }
         }
         // Keep the allocation for the next call.

@@ -5,8 +5,8 @@ use crate::guest::{Drive, Guest, Shootdowns};
 use crate::main_loop::Stop;
 use overspin_host::picos;
 use overspin_scenario::{
-    DomainOutcome, Ending, NoiseOutcome, Outcome, PcpuOutcome, Picos, TaskOutcome, VcpuOutcome,
-    WaitCauses,
+    DomainOutcome, Ending, NoiseOutcome, Outcome, PcpuOutcome, Picos, TaskOutcome,
+    ThrottlingOutcome, VcpuOutcome, WaitCauses,
 };
 
 /// The outcome, without the parts that only observers know (see `overspin_host::run`).
@@ -124,5 +124,10 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
         disk: guest.disk.as_ref().map(Drive::outcome),
         shootdowns: guest.shootdowns.as_ref().map(Shootdowns::outcome),
         extensions: guest.extension_outcome(),
+        throttling: engine.look_at(guest.first, |h, local| {
+            let told = h.throttling(h.machine().domain_of(local), engine.nanos())?;
+            let (periods, throttled) = (told.periods, told.throttled);
+            Some(ThrottlingOutcome { periods, throttled, time: picos(told.time) })
+        }),
     }
 }

@@ -24,6 +24,9 @@ parameters! {
             "The time outside is fixed instead of exponential.";
         idle: Picos = ANY, Is("0"), "Mean time of a thread's sleeps between sections; 0: it never sleeps.";
         idle_every: u64 = integer(1, u64::MAX), Is("1"), "Mean number of sections from one such sleep to the next.";
+        requests: bool = Boolean, Is("false"),
+            "Sleeps come after exactly `idle_every` sections, and what a thread does between two sleeps is a request: its \
+             latency is the time from the end of the sleep to the end of the last section. Threads stay on their vCPUs.";
         asleep: Picos = ANY, Is("0"),
             "Mean time of sleeps inside of sections, with the lock held, in user mode; 0: there are none.";
         asleep_every: u64 = integer(1, u64::MAX), Is("1"), "Mean number of sections to one with a sleep inside.";
@@ -69,6 +72,13 @@ impl Load for LockLoop {
                 "leave `irqs_off` out, or write `mode = \"kernel\"`",
             ));
         }
+        if self.requests && self.idle == Picos::ZERO {
+            return Err(Fault::new(
+                "requests",
+                "a request begins when a sleep ends, and threads never sleep",
+                "give `idle` a time, or leave `requests` out",
+            ));
+        }
         if self.mode == Mode::Kernel && self.asleep > Picos::ZERO {
             let message = "the kernel's locks are not held over sleeps";
             return Err(Fault::new(
@@ -100,6 +110,10 @@ impl Load for LockLoop {
         self.mode == Mode::User
     }
 
+    fn stays(&self, _vcpus: u32) -> bool {
+        self.requests
+    }
+
     fn lock_names(&self) -> Vec<String> {
         match self.locks {
             0 | 1 => vec!["section".into()],
@@ -112,7 +126,8 @@ impl Load for LockLoop {
     }
 
     fn work_per_item(&self) -> Option<Picos> {
-        Some(self.section + self.outside)
+        let sections = if self.requests { self.idle_every } else { 1 };
+        Some((self.section + self.outside) * sections)
     }
 
     fn most_tasks(&self, vcpus: u32) -> u64 {
@@ -140,6 +155,8 @@ impl LockLoop {
             env.ask_for_extensions(self.slice_request);
         }
         let mut done = 0;
+        // When the request came, and the sections that it still needs.
+        let (mut came, mut left) = (env.now(), self.idle_every);
         while self.count == 0 || done < self.count {
             let lock = match self.locks {
                 // Without a lot: runs with one lock are those of before.
@@ -154,7 +171,9 @@ impl LockLoop {
             } else {
                 env.section(lock, how, self.section);
             }
-            env.item_done();
+            if !self.requests {
+                env.item_done();
+            }
             done += 1;
             if self.unmap_every > 0 && random.below(self.unmap_every) == 0 {
                 env.unmap();
@@ -164,7 +183,16 @@ impl LockLoop {
                     if self.fixed { self.outside } else { random.exponential(self.outside) };
                 env.compute(outside, Mode::User);
             }
-            if self.idle > Picos::ZERO && random.below(self.idle_every) == 0 {
+            if self.requests {
+                left -= 1;
+                if left == 0 {
+                    env.answered(came);
+                    let idle = random.exponential(self.idle);
+                    came = env.now() + idle;
+                    left = self.idle_every;
+                    env.sleep(idle);
+                }
+            } else if self.idle > Picos::ZERO && random.below(self.idle_every) == 0 {
                 env.sleep(random.exponential(self.idle));
             }
         }
@@ -191,6 +219,8 @@ mod tests {
         program.check().unwrap();
         let kernel = LockLoop { mode: Mode::Kernel, ..program };
         assert_eq!(kernel.check().unwrap_err().key, "asleep");
+        let restless = LockLoop { requests: true, ..LockLoop::default() };
+        assert_eq!(restless.check().unwrap_err().key, "requests");
     }
 
     #[test]

@@ -110,6 +110,8 @@ impl Columns {
             "cause_line_transfer",
             "cause_holder_preempted_by_guest",
             "cause_next_preempted_by_guest",
+            "cause_holder_throttled",
+            "cause_next_throttled",
         ];
         NAMES.iter().zip(Cause::ALL).fold(self, |columns, (name, cause)| {
             columns.times(name, values.clone().into_iter().map(|causes| causes.of(cause)))

@@ -4,8 +4,10 @@
 //!
 //! | lock | deciding vCPU | it runs | it sleeps | woken, does not run yet | wants a pCPU |
 //! |---|---|---|---|---|---|
-//! | held | the holder | holder running | holder running | holder preempted | holder preempted |
-//! | free | the next holder | line transfer | kick and wake-up | kick and wake-up | next preempted |
+//! | held | the holder | holder running | holder running | holder preempted or throttled | holder preempted or throttled |
+//! | free | the next holder | line transfer | kick and wake-up | kick and wake-up, or next throttled | next preempted or throttled |
+//!
+//! The deciding vCPU is throttled while its domain's cap keeps it from running, whatever took it off its pCPU before.
 //!
 //! For a lock of user mode the deciding one is a task. A task wants a pCPU if its vCPU does, and if its guest runs another
 //! task on that vCPU: then the holder, or the next one, is preempted by its guest.
@@ -115,6 +117,14 @@ pub(super) struct Descheduled {
     pub why: Why,
 }
 
+/// What a waiter does from some moment on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Absent {
+    pub doing: Doing,
+    pub throttled: bool,
+    pub decision: Option<Descheduled>,
+}
+
 /// A time during which a vCPU was absent although it was its turn.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Absence {
@@ -149,6 +159,8 @@ pub(super) struct Wait {
     /// Its beginning is no longer in the log.
     begun: bool,
     doing: Doing,
+    /// Its cap keeps it from running.
+    throttled: bool,
     decision: Option<Descheduled>,
     /// The clocks of the lock at its beginning, moved forward over its own absences.
     base: Clocks,
@@ -188,6 +200,7 @@ impl Waits {
                 since: Picos::ZERO,
                 begun: false,
                 doing: Doing::Runs,
+                throttled: false,
                 decision: None,
                 base: Clocks::default(),
                 own_preemption: Picos::ZERO,
@@ -214,7 +227,7 @@ impl Waits {
     /// number must not begin with an absence from another lock.
     pub(super) fn remove(&mut self, id: u32) {
         let w = self.at(id);
-        w.doing = Doing::Runs;
+        (w.doing, w.throttled) = (Doing::Runs, false);
         (w.own_preemption, w.own_wake, w.forgotten_until) = (Picos::ZERO, Picos::ZERO, Picos::ZERO);
         w.absences.clear();
         self.free.push(id);
@@ -231,8 +244,7 @@ enum Logged {
     Changes {
         at: Picos,
         wait: u32,
-        doing: Doing,
-        decision: Option<Descheduled>,
+        now: Absent,
     },
     /// A change of the vCPU that is releasing it.
     HolderChanges {
@@ -392,9 +404,9 @@ impl LockClock {
                     let w = waits.at(wait);
                     (w.begun, w.base) = (true, self.clocks.stamp());
                 }
-                Logged::Changes { at, wait, doing, decision } => {
+                Logged::Changes { at, wait, now } => {
                     self.advance(waits, at, next);
-                    self.apply(waits, at, wait, doing, decision);
+                    self.apply(waits, at, wait, now);
                 }
                 Logged::HolderChanges { at, doing, decision } => {
                     self.advance(waits, at, next);
@@ -431,7 +443,8 @@ impl LockClock {
     /// Ends the wait `id` at the end of the run. Returns its time by cause so far.
     pub(super) fn cut(&mut self, waits: &mut Waits, at: Picos, id: u32) -> Times {
         self.settle(waits, at, NONE);
-        self.apply(waits, at, id, Doing::Runs, None);
+        let runs = Absent { doing: Doing::Runs, throttled: false, decision: None };
+        self.apply(waits, at, id, runs);
         self.end(waits, id)
     }
 
@@ -457,34 +470,25 @@ impl LockClock {
     }
 
     /// Records a change of a waiter.
-    pub(super) fn waiter_changes(
-        &mut self,
-        waits: &mut Waits,
-        at: Picos,
-        wait: u32,
-        doing: Doing,
-        decision: Option<Descheduled>,
-    ) {
+    pub(super) fn waiter_changes(&mut self, waits: &mut Waits, at: Picos, wait: u32, now: Absent) {
         if !self.is_held() {
-            self.log.push(Logged::Changes { at, wait, doing, decision });
+            self.log.push(Logged::Changes { at, wait, now });
         } else {
             self.advance(waits, at, NONE);
-            self.apply(waits, at, wait, doing, decision);
+            self.apply(waits, at, wait, now);
         }
     }
 
     /// Applies a change of a waiter; the clocks are at its time.
-    fn apply(
-        &self,
-        waits: &mut Waits,
-        at: Picos,
-        wait: u32,
-        doing: Doing,
-        decision: Option<Descheduled>,
-    ) {
+    fn apply(&self, waits: &mut Waits, at: Picos, wait: u32, now: Absent) {
+        let Absent { doing, throttled, decision } = now;
         let w = waits.at(wait);
+        if core::mem::replace(&mut w.throttled, throttled) != throttled && w.doing == doing {
+            // Its absence goes on.
+            return;
+        }
         let absent = match w.doing {
-            Doing::Wants => Some((Cause::OwnPreemption, &mut w.own_preemption)),
+            Doing::Wants | Doing::Throttled => Some((Cause::OwnPreemption, &mut w.own_preemption)),
             Doing::Wakes => Some((Cause::KickWake, &mut w.own_wake)),
             Doing::Runs | Doing::Sleeps => None,
         };
@@ -522,10 +526,12 @@ impl LockClock {
             return;
         }
         let since = core::mem::replace(&mut self.now, at);
-        let away = matches!(self.holder_doing, Doing::Wakes | Doing::Wants);
+        let throttled = self.holder_doing == Doing::Throttled;
+        let away = throttled || matches!(self.holder_doing, Doing::Wakes | Doing::Wants);
         let (cause, who, decision) = if self.is_held() || (self.holder != NONE && away) {
             let cause = match self.holder_decision {
                 Some(Descheduled { why: Why::Guest, .. }) if away => Cause::HolderPreemptedByGuest,
+                _ if throttled => Cause::HolderThrottled,
                 _ if away => Cause::HolderPreempted,
                 _ => Cause::HolderRunning,
             };
@@ -539,11 +545,14 @@ impl LockClock {
             }
             let cause = match w.doing {
                 Doing::Runs => Cause::LineTransfer,
+                Doing::Wakes | Doing::Wants if w.throttled => Cause::NextThrottled,
                 Doing::Sleeps | Doing::Wakes => Cause::KickWake,
-                Doing::Wants if w.decision.is_some_and(|d| d.why == Why::Guest) => {
+                Doing::Wants | Doing::Throttled
+                    if w.decision.is_some_and(|d| d.why == Why::Guest) =>
+                {
                     Cause::NextPreemptedByGuest
                 }
-                Doing::Wants => Cause::NextPreempted,
+                Doing::Wants | Doing::Throttled => Cause::NextPreempted,
             };
             (cause, w.vcpu, w.decision)
         };

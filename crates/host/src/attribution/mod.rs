@@ -12,7 +12,7 @@ use crate::why::Doing;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use clock::{Absence, Descheduled, LockClock, NONE, Times, Waits};
+use clock::{Absence, Absent, Descheduled, LockClock, NONE, Times, Waits};
 use overspin_scenario::{
     Cause, Decision, Link, LongWait, Outcome, Picos, Scenario, VcpuId, VcpuOutcome, WaitCauses, Why,
 };
@@ -51,6 +51,8 @@ struct Vcpu {
     doing: Doing,
     /// A task: it sleeps, or was woken and has not returned from that, whatever its vCPU does.
     asleep: bool,
+    /// Its cap keeps it from running.
+    throttled: bool,
     /// Its innermost wait for a lock, `NONE` if it does not wait.
     wait: u32,
     /// Number of contended locks of its guest that it holds or is releasing.
@@ -80,6 +82,7 @@ impl Vcpu {
             // A vCPU that comes up wants to run.
             doing: Doing::Wants,
             asleep: false,
+            throttled: false,
             wait: NONE,
             holds_up: 0,
             decision: None,
@@ -96,6 +99,14 @@ impl Vcpu {
     /// Why it is off its pCPU, if it did not want to leave.
     fn descheduled(&self) -> Option<Descheduled> {
         self.decision.filter(|_| self.doing == Doing::Wants)
+    }
+
+    /// What it does, as waiters see a holder.
+    fn as_holder(&self) -> Doing {
+        match self.doing {
+            Doing::Wants | Doing::Wakes if self.throttled => Doing::Throttled,
+            doing => doing,
+        }
     }
 
     /// Its run time so far.
@@ -217,6 +228,7 @@ impl Attribution {
                     self.does(at, vcpu, Doing::Wakes);
                 }
             }
+            Moment::Throttle { vcpu, on } => self.throttles(at, vcpu, on),
             Moment::Returns { vcpu } => self.does(at, vcpu, Doing::Runs),
             Moment::Task { vcpu, task } => self.switches(at, vcpu, task),
             Moment::TaskSleep { domain, task, what } => {
@@ -329,7 +341,10 @@ impl Attribution {
             *current == Some(task) && self.vcpus[v].domain == domain
         };
         match self.current.iter().enumerate().position(on) {
-            Some(v) => (new.doing, new.decision) = (self.vcpus[v].doing, self.vcpus[v].decision),
+            Some(v) => {
+                let Vcpu { doing, decision, throttled, .. } = self.vcpus[v];
+                (new.doing, new.decision, new.throttled) = (doing, decision, throttled);
+            }
             None => new.decision = Some(Descheduled { at, pcpu: NONE, by: NONE, why: Why::Guest }),
         }
         self.vcpus.push(new);
@@ -370,7 +385,7 @@ impl Attribution {
                 clock.held_by(NONE, false, Doing::Runs, None);
             } else {
                 let h = &mut self.vcpus[holder as usize];
-                clock.held_by(holder, releasing, h.doing, h.descheduled());
+                clock.held_by(holder, releasing, h.as_holder(), h.descheduled());
                 h.holds_up += 1;
             }
         }
@@ -448,6 +463,22 @@ impl Attribution {
         }
     }
 
+    /// A cap begins or ceases to keep `vcpu` from running, and with it the task that it runs.
+    #[cold]
+    fn throttles(&mut self, at: Picos, vcpu: u32, on: bool) {
+        let task = self.current.get(vcpu as usize).copied().flatten();
+        let domain = self.vcpus[vcpu as usize].domain;
+        let task = task.and_then(|task| self.tasks.get(&(domain, task)).copied());
+        for who in [Some(vcpu), task].into_iter().flatten() {
+            let v = &mut self.vcpus[who as usize];
+            v.throttled = on;
+            if v.holds_up > 0 || v.wait != NONE {
+                let doing = v.doing;
+                self.tell_locks(at, who, doing);
+            }
+        }
+    }
+
     /// The task that `vcpu` runs, if that is a vCPU, does the same.
     fn task_does(&mut self, at: Picos, vcpu: u32, doing: Doing) {
         let task = self.current.get(vcpu as usize).copied().flatten();
@@ -461,19 +492,26 @@ impl Attribution {
 
     fn tell_locks(&mut self, now: Picos, vcpu: u32, doing: Doing) {
         let v = &self.vcpus[vcpu as usize];
-        let decision = v.descheduled();
+        let absent = Absent { doing, throttled: v.throttled, decision: v.descheduled() };
         let mut id = v.wait;
         while id != NONE {
             let (lock, outer) = (self.waits.get(id).lock, self.waits.get(id).outer);
             let clock = lock_of(&mut self.locks, v.domain, lock).clock();
-            clock.waiter_changes(&mut self.waits, now, id, doing, decision);
+            clock.waiter_changes(&mut self.waits, now, id, absent);
             id = outer;
         }
         if v.holds_up > 0 {
-            let locks = &mut self.locks[v.domain as usize];
-            for held in locks.iter_mut().filter(|l| l.holder == vcpu && l.contended) {
-                held.clock().holder_changes(&self.waits, now, doing, decision);
-            }
+            self.tell_held(now, vcpu);
+        }
+    }
+
+    /// Tells the contended locks that `vcpu` holds what it does.
+    fn tell_held(&mut self, now: Picos, vcpu: u32) {
+        let v = &self.vcpus[vcpu as usize];
+        let (doing, decision) = (v.as_holder(), v.descheduled());
+        let locks = &mut self.locks[v.domain as usize];
+        for held in locks.iter_mut().filter(|l| l.holder == vcpu && l.contended) {
+            held.clock().holder_changes(&self.waits, now, doing, decision);
         }
     }
 

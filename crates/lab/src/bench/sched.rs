@@ -84,7 +84,7 @@ impl Driver {
                     let slot = self.slot(timer);
                     self.timers[slot] = Nanos::MAX;
                 }
-                Action::Resched(_) => {}
+                Action::Resched(_) | Action::Throttle { .. } => {}
             }
         }
         self.out = actions;

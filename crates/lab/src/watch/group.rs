@@ -1,7 +1,7 @@
 //! Control groups: their quotas of CPU time, and how often they were stopped for them. Both versions of the kernel's
 //! interface are read.
 
-use serde::Serialize;
+use overspin_native::world::Throttling;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,64 +10,19 @@ const DEPTH: usize = 8;
 /// Most groups with a quota that are read in every interval.
 const MOST: usize = 64;
 
-/// How often a group was stopped so far, as its `cpu.stat` says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Throttling {
-    /// Periods in which the group had something to run.
-    pub periods: u64,
-    /// Those in which it used up its quota.
-    pub throttled: u64,
-    /// Time for which it stood still, summed over the CPUs.
-    pub throttled_ns: u64,
-}
-
-impl Throttling {
-    /// Reads a `cpu.stat`; none if the group has no controller of CPU time.
-    #[must_use]
-    pub fn parse(stat: &str) -> Option<Self> {
-        let value = |key: &str| {
-            let line = stat.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' '))?;
-            line.trim().parse::<u64>().ok()
-        };
-        // Version 1 has nanoseconds, version 2 microseconds.
-        let ns = value("throttled_time")
-            .or_else(|| value("throttled_usec").map(|us| us.saturating_mul(1000)));
-        Some(Self {
-            periods: value("nr_periods")?,
-            throttled: value("nr_throttled")?,
-            throttled_ns: ns.unwrap_or(0),
-        })
-    }
-
-    /// That of the group in this folder.
-    #[must_use]
-    pub fn of(folder: &Path) -> Option<Self> {
-        Self::parse(&fs::read_to_string(folder.join("cpu.stat")).ok()?)
-    }
-
-    /// Of this group and all inside it, summed.
-    #[must_use]
-    pub fn within(folder: &Path) -> Option<Self> {
-        let mut sum = None;
-        visit(folder, DEPTH, &mut |group| {
-            if let Some(of) = Self::of(group) {
-                let all = sum.get_or_insert(Self::default());
-                all.periods += of.periods;
-                all.throttled += of.throttled;
-                all.throttled_ns += of.throttled_ns;
-            }
-        });
-        sum
-    }
-
-    /// What happened from `before` to `self`.
-    pub(super) fn since(self, before: Self) -> Self {
-        Self {
-            periods: self.periods.saturating_sub(before.periods),
-            throttled: self.throttled.saturating_sub(before.throttled),
-            throttled_ns: self.throttled_ns.saturating_sub(before.throttled_ns),
+/// How often this group and all inside it were stopped, summed.
+#[must_use]
+pub fn throttling_within(folder: &Path) -> Option<Throttling> {
+    let mut sum = None;
+    visit(folder, DEPTH, &mut |group| {
+        if let Some(of) = Throttling::of(group) {
+            let all = sum.get_or_insert(Throttling::default());
+            all.periods += of.periods;
+            all.throttled += of.throttled;
+            all.throttled_ns += of.throttled_ns;
         }
-    }
+    });
+    sum
 }
 
 /// The CPU time that a group may use, in CPUs; none if it has no limit.

@@ -15,9 +15,10 @@ mod threads;
 mod unseen;
 mod watcher;
 
-pub use group::{Throttling, quota};
+pub use group::{quota, throttling_within};
 pub use guests::Guests;
 pub use judgement::{Cause, Judgement, judge};
+pub use overspin_native::world::Throttling;
 pub use prometheus::prometheus;
 pub use report::report;
 pub use watcher::{Target, Watcher};

@@ -290,7 +290,7 @@ fn both_versions_of_groups_are_read() {
         "its own group and those around"
     );
     assert_eq!(processes(&root.path().join("sys/fs/cgroup/a")), [7, 9]);
-    assert_eq!(Throttling::within(&root.path().join("sys/fs/cgroup")), Some(expected));
+    assert_eq!(throttling_within(&root.path().join("sys/fs/cgroup")), Some(expected));
 
     let root = tempfile::tempdir().unwrap();
     let group = "sys/fs/cgroup/cpu/a";

@@ -44,6 +44,11 @@ impl KernelJob {
                         \"kernel\"`, or run it in the world `threads`"
                 .into());
         }
+        if work.requests {
+            return Err("threads of a kernel tell no latencies: leave `requests` out, or run it in the world `sim`, `hv` or \
+                        `threads`"
+                .into());
+        }
         if loads.unmaps() {
             return Err("threads of a kernel have no memory of their own to unmap: leave `unmap_every` out, or run it in the \
                         world `sim`, `hv` or `threads`"

@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use serde::Serialize;
+
 use crate::kernel_thread_id;
 
 /// The period, in microseconds: the kernel's default, and that of the simulated schedulers.
@@ -30,6 +32,52 @@ pub struct Share {
     pub cap: u32,
     /// Its weight against what runs beside it, where a thread in no group has 1; nothing: 1, however many threads it has.
     pub weight: Option<f64>,
+}
+
+/// How often a group was stopped so far, as its `cpu.stat` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Throttling {
+    /// Periods in which the group had something to run.
+    pub periods: u64,
+    /// Those in which it used up its quota.
+    pub throttled: u64,
+    /// Time for which it stood still, summed over the CPUs.
+    pub throttled_ns: u64,
+}
+
+impl Throttling {
+    /// Reads a `cpu.stat`; none if the group has no controller of CPU time.
+    #[must_use]
+    pub fn parse(stat: &str) -> Option<Self> {
+        let value = |key: &str| {
+            let line = stat.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix(' '))?;
+            line.trim().parse::<u64>().ok()
+        };
+        // Version 1 has nanoseconds, version 2 microseconds.
+        let ns = value("throttled_time")
+            .or_else(|| value("throttled_usec").map(|us| us.saturating_mul(1000)));
+        Some(Self {
+            periods: value("nr_periods")?,
+            throttled: value("nr_throttled")?,
+            throttled_ns: ns.unwrap_or(0),
+        })
+    }
+
+    /// That of the group in this folder.
+    #[must_use]
+    pub fn of(folder: &Path) -> Option<Self> {
+        Self::parse(&fs::read_to_string(folder.join("cpu.stat")).ok()?)
+    }
+
+    /// What happened from `before` to `self`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            periods: self.periods.saturating_sub(before.periods),
+            throttled: self.throttled.saturating_sub(before.throttled),
+            throttled_ns: self.throttled_ns.saturating_sub(before.throttled_ns),
+        }
+    }
 }
 
 /// A group of threads that together get no more than their share.
@@ -64,6 +112,11 @@ impl ControlGroup {
     /// Puts the calling thread into it.
     pub(super) fn add_this_thread(&self) -> io::Result<()> {
         fs::write(self.dir.join(self.threads), kernel_thread_id().to_string())
+    }
+
+    /// How often its quota has stopped it.
+    pub(super) fn throttling(&self) -> Option<Throttling> {
+        Throttling::of(&self.dir)
     }
 
     /// Its folder.

@@ -25,7 +25,7 @@ mod switches;
 mod task;
 mod trace;
 
-pub use control_group::{ControlGroup, Share};
+pub use control_group::{ControlGroup, Share, Throttling};
 pub use kernel::own_nice;
 pub use platform::RunThreads;
 pub use processes::ProcessesWorld;
@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World};
 use overspin_locks::RawLock;
-use overspin_scenario::{Domain, Ending, Host, Outcome, Picos, Scenario};
+use overspin_scenario::{Domain, Ending, Host, Outcome, Picos, Scenario, Setting};
 use overspin_workload::{Kinds, LayoutOf, Loads};
 
 use crate::bench::warnings;
@@ -51,6 +51,8 @@ use run::{DomainRun, Run};
 
 /// How often a run looks whether to stop, and reads the kernel's records.
 const LOOK: Duration = Duration::from_millis(10);
+/// The one parameter of simulated schedulers that has an effect here.
+const CAPPED_VCPUS: &str = "capped_vcpus";
 
 /// The world of threads; see the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -220,6 +222,7 @@ fn make(
         if end_of_warmup.is_some_and(|at| at <= now) {
             end_of_warmup = None;
             run.count_from_here();
+            outcome::read_throttling(run, 0);
         }
         if run.failure().is_some() {
             break Ending::Limit;
@@ -332,6 +335,8 @@ impl ThreadsWorld {
                 group: (domain.cap > 0)
                     .then_some(Share { cap: domain.cap, weight: None })
                     .and_then(|share| ControlGroup::new(share).ok()),
+                capped: capped_vcpus(domain),
+                throttling: Mutex::default(),
                 // `supports::check` has found the lock.
                 bank: self.lock(&domain.lock).expect("the lock was checked").bank(
                     lock_names.len(),
@@ -346,6 +351,14 @@ impl ThreadsWorld {
             }
         };
         scenario.domains.iter().zip(loads).map(one).collect()
+    }
+}
+
+/// How many of a domain's vCPUs, the first ones, its cap is for: the key of the simulated hosts `cfs` and `eevdf`.
+fn capped_vcpus(domain: &Domain) -> u32 {
+    match domain.params.get(CAPPED_VCPUS) {
+        Some(Setting::Number(n)) if *n > 0 => u32::try_from(*n).unwrap_or(u32::MAX),
+        _ => u32::MAX,
     }
 }
 

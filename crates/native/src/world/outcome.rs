@@ -6,15 +6,23 @@ use std::sync::{Arc, PoisonError};
 use overspin_host::{Curve, Observer};
 use overspin_scenario::{
     DomainOutcome, Ending, LatencyOutcome, LockOutcome, Measurement, Outcome, Picos, TaskOutcome,
-    VcpuOutcome,
+    ThrottlingOutcome, VcpuOutcome,
 };
 
-use super::run::{Run, Task};
+use super::control_group::{ControlGroup, Throttling};
+use super::run::{DomainRun, Run, Task};
 use super::switches::{Switch, migrations};
 use super::task::{Done, LockSeen};
 use super::trace::{Trace, VcpuTrace};
 use super::{is_set, of, picos};
 use crate::bench::{Clock, Spread};
+
+/// What the quota of a domain did since the end of the warm-up.
+fn throttling(of: &DomainRun) -> Option<ThrottlingOutcome> {
+    let [before, all] = super::of(&of.throttling);
+    let Throttling { periods, throttled, throttled_ns } = all?.since(before.unwrap_or_default());
+    Some(ThrottlingOutcome { periods, throttled, time: picos(throttled_ns) })
+}
 
 /// Reads the kernel's records of switches, before it needs their place.
 pub(super) fn read_switches(run: &Run) {
@@ -25,8 +33,17 @@ pub(super) fn read_switches(run: &Run) {
     }
 }
 
+/// Reads how often quotas have stopped domains: at the end of the warm-up (0), or in all (1).
+pub(super) fn read_throttling(run: &Run, when: usize) {
+    for domain in &run.domains {
+        let told = domain.group.as_ref().and_then(ControlGroup::throttling);
+        domain.throttling.lock().unwrap_or_else(PoisonError::into_inner)[when] = told;
+    }
+}
+
 /// Takes the accounts of all threads: what they do after this is only to end.
 pub(super) fn close_accounts(run: &Run) {
+    read_throttling(run, 1);
     for task in of(&run.tasks) {
         let account = task.account();
         let mut state = task.state();
@@ -197,6 +214,7 @@ fn domain(
         vcpus: (0..of_run.vcpus).map(vcpu).collect(),
         locks: of_run.lock_names.iter().enumerate().map(lock).collect(),
         tasks: mine.iter().map(|l| task(l)).collect(),
+        throttling: throttling(of_run),
         ..DomainOutcome::default()
     }
 }

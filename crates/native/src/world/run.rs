@@ -13,7 +13,7 @@ use overspin_workload::Program;
 
 use super::Place;
 use super::burn::Burn;
-use super::control_group::ControlGroup;
+use super::control_group::{ControlGroup, Throttling};
 use super::kernel::{Account, set_nice};
 use super::locks::Bank;
 use super::semaphores::Semaphores;
@@ -33,8 +33,11 @@ pub(super) struct DomainRun {
     pub vcpus: u32,
     /// Where the threads of each vCPU run.
     pub places: Vec<Place>,
-    /// The group with its cap.
+    /// The group with its cap, and how many of the vCPUs, the first ones, are in it.
     pub group: Option<ControlGroup>,
+    pub capped: u32,
+    /// How often its quota had stopped it at the end of the warm-up, and in all.
+    pub throttling: Mutex<[Option<Throttling>; 2]>,
     pub bank: Arc<dyn Bank>,
     pub lock_names: Vec<String>,
     pub words: Vec<AtomicUsize>,
@@ -105,7 +108,8 @@ impl Task {
         {
             run.fail(format!("cannot give a thread nice value {nice}: {e}"));
         }
-        if let Some(Err(e)) = domain.group.as_ref().map(ControlGroup::add_this_thread) {
+        let group = domain.group.as_ref().filter(|_| self.vcpu < domain.capped);
+        if let Some(Err(e)) = group.map(ControlGroup::add_this_thread) {
             run.fail(format!("cannot put a thread of domain `{}` under its cap: {e}", domain.name));
         }
     }

@@ -6,7 +6,7 @@ use overspin_workload::{Loads, LockLoop, Mode};
 
 use super::control_group::{ControlGroup, Share};
 use super::kernel::{LAST_NICE, own_nice, steps};
-use super::{ThreadsWorld, weights};
+use super::{CAPPED_VCPUS, ThreadsWorld, weights};
 use crate::MAX_THREADS;
 
 /// Numbers of threads that are left to the rest of the process.
@@ -74,7 +74,11 @@ pub(super) const IGNORED: [Ignored; 14] = [
         "the kernel does not ask",
     ),
     Ignored::new("event", |s| !s.events.is_empty(), "nobody administers threads"),
-    Ignored::PARAMS,
+    Ignored::new(
+        "domain.params",
+        |s| any(s, |d| d.params.keys().any(|key| key != CAPPED_VCPUS)),
+        "they are another scheduler's",
+    ),
     Ignored::always("domain.kernel", "tasks are threads of this machine's kernel"),
     Ignored::new(
         "domain.workload.mode",

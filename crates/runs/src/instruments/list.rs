@@ -6,7 +6,8 @@ use crate::sweep::MEASURES;
 use overspin_record::metric::Metric;
 use overspin_record::metric::simulated::{BUSY, SPINNING};
 use overspin_scenario::{
-    DomainOutcome, ExtensionOutcome, LineOutcome, LockOutcome, Picos, VcpuOutcome, WindowOutcome,
+    DomainOutcome, ExtensionOutcome, LatencyOutcome, LineOutcome, LockOutcome, Picos, Setting,
+    TaskOutcome, VcpuOutcome, WaitCauses, WindowOutcome,
 };
 use overspin_workload::Pft;
 
@@ -22,7 +23,7 @@ macro_rules! row {
 }
 
 /// All instruments.
-pub static INSTRUMENTS: [Instrument; 9] = [
+pub static INSTRUMENTS: [Instrument; 10] = [
     Instrument {
         name: "run",
         places: "What the hypervisor sees of the domain. `elapsed` and `cpu` are of finished runs only.",
@@ -89,6 +90,15 @@ pub static INSTRUMENTS: [Instrument; 9] = [
         rows: extensions,
         of_vcpu: None,
         fits: |domain| domain.kernel.slice_extension.is_some(),
+    },
+    Instrument {
+        name: "quota",
+        places: "What a cap does to a domain, and who pays for it. Threads *beside* the group are those on vCPUs without the \
+                 cap (`capped_vcpus`).",
+        metrics: || metrics(&quota()),
+        rows: quota,
+        of_vcpu: None,
+        fits: |_| true,
     },
     Instrument {
         name: "faults",
@@ -206,6 +216,60 @@ fn extensions() -> Vec<Row> {
         row!("extensions-yielded", "", "extensions that the task gave back", Every, |s| of_extensions(s, |e| e.yielded)),
         row!("extensions-expired", "", "extensions that ran out", Every, |s| of_extensions(s, |e| e.expired)),
     ]
+}
+
+#[rustfmt::skip]
+fn quota() -> Vec<Row> {
+    vec![
+        row!("throttled-periods", "%", "periods in which it used its quota up, of those in which it ran (`nr_throttled`)", Sound,
+            |s| s.domain().throttling.map(|t| 100.0 * t.throttled as f64 / t.periods.max(1) as f64)),
+        row!("throttled-time", "", "seconds for which it stood still, summed over the pCPUs, each second (`throttled_time`)", Sound,
+            |s| s.domain().throttling.map(|t| t.time.seconds() / s.seconds())),
+        row!("burnt-quota", "%", "CPU time under the cap that was spent on waiting for locks: spinning, and stalls on their lines",
+            Sound, |s| Some(part(under_cap(s).0.iter().map(|v| v.waiting).sum(), under_cap(s).0.iter().map(|v| v.running).sum()))),
+        row!("behind-throttled", "%", "waits for locks, in which its cap kept the holder, or the next one, from running, and the waiter \
+            was not off its pCPU, too", Sound, |s| behind(&s.domain().vcpus)),
+        row!("behind-throttled-beside", "%", "the same for threads beside the group", Sound, |s| behind(under_cap(s).1)),
+        row!("items-under", "1/s", "work of a thread under the cap", Sound, |s| Some(rate(s, tasks(s).0))),
+        row!("items-beside", "1/s", "work of a thread beside the group", Sound, |s| Some(rate(s, tasks(s).1))),
+        row!("latency-p99", "ms", "99 % of the answers of a thread under the cap took at most this long, of the thread where it is \
+            longest", Sound, |s| latency(tasks(s).0, |l| l.p99)),
+        row!("latency-p99-beside", "ms", "the same of a thread beside the group", Sound, |s| latency(tasks(s).1, |l| l.p99)),
+        row!("latency-p999-beside", "ms", "the same for 99.9 % of the answers", Sound, |s| latency(tasks(s).1, |l| l.p999)),
+    ]
+}
+
+/// The parts of a list that belong to vCPUs under the cap, and to those beside it.
+fn divided<'a, T>(s: &Subject<'_>, all: &'a [T]) -> (&'a [T], &'a [T]) {
+    let capped = match s.asked().params.get("capped_vcpus") {
+        Some(Setting::Number(n)) if *n > 0 => usize::try_from(*n).unwrap_or(usize::MAX),
+        _ => usize::MAX,
+    };
+    all.split_at(capped.min(all.len()))
+}
+
+fn under_cap<'a>(s: &Subject<'a>) -> (&'a [VcpuOutcome], &'a [VcpuOutcome]) {
+    divided(s, &s.domain().vcpus)
+}
+
+/// Where each vCPU has a task of its own.
+fn tasks<'a>(s: &Subject<'a>) -> (&'a [TaskOutcome], &'a [TaskOutcome]) {
+    divided(s, &s.domain().tasks)
+}
+
+fn behind(vcpus: &[VcpuOutcome]) -> Option<f64> {
+    let causes = WaitCauses::sum(vcpus.iter().map(|v| &v.wait_causes));
+    (!vcpus.is_empty())
+        .then(|| part(causes.holder_throttled + causes.next_throttled, causes.total()))
+}
+
+fn rate(s: &Subject<'_>, tasks: &[TaskOutcome]) -> f64 {
+    tasks.iter().map(|t| t.items as f64).sum::<f64>() / s.seconds() / tasks.len().max(1) as f64
+}
+
+/// The longest of one kind of latency, in milliseconds.
+fn latency(tasks: &[TaskOutcome], of: fn(LatencyOutcome) -> Picos) -> Option<f64> {
+    tasks.iter().filter_map(|t| t.latency).map(of).max().map(|time| time.seconds() * 1000.0)
 }
 
 #[rustfmt::skip]

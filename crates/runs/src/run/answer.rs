@@ -180,6 +180,8 @@ fn because(cause: Cause) -> &'static str {
     match cause {
         Cause::HolderRunning => "for a holder that ran",
         Cause::HolderPreempted => "for a holder that had no pCPU",
+        Cause::HolderThrottled => "for a holder that its cap kept from running",
+        Cause::NextThrottled => "for the next in line, which its cap kept from running",
         Cause::NextPreempted => "for the next in line, which had no pCPU",
         Cause::KickWake => "for sleepers to wake",
         Cause::OwnPreemption => "without a CPU for the waiter itself",

@@ -13,6 +13,8 @@ const COLUMNS: [&str; Cause::ALL.len()] = [
     "line\ntransfer %",
     "holder, by\nguest %",
     "next, by\nguest %",
+    "holder\nthrottled %",
+    "next waiter\nthrottled %",
 ];
 
 /// A table whose last columns are the causes.
@@ -26,14 +28,16 @@ pub fn row<const N: usize>(grid: &mut Grid, head: [String; N], causes: &WaitCaus
     grid.rows.push(head.into_iter().chain(shares).collect());
 }
 
-/// The table without the causes that only locks of user mode have, if no row has them.
+/// The table without the causes that few locks have, where no row has them.
 #[must_use]
 pub fn compact(mut grid: Grid) -> Grid {
-    let width = grid.header.len() - (Cause::ALL.len() - Cause::OF_ANY_LOCK);
+    let first = grid.header.len() - (Cause::ALL.len() - Cause::OF_ANY_LOCK);
     let is_nothing = |cell: &String| cell.parse::<f64>().map_or(true, |share| share == 0.0);
-    if grid.rows.iter().all(|row| row[width..].iter().all(is_nothing)) {
-        grid.header.truncate(width);
-        grid.rows.iter_mut().for_each(|row| row.truncate(width));
+    for column in (first..grid.header.len()).rev() {
+        if grid.rows.iter().all(|row| is_nothing(&row[column])) {
+            grid.header.remove(column);
+            grid.rows.iter_mut().for_each(|row| _ = row.remove(column));
+        }
     }
     grid
 }

@@ -76,6 +76,14 @@ pub fn report(scenario: &Scenario, outcome: &Outcome) -> Vec<Block> {
             Picos::ZERO => format!("{end}."),
             at => format!("{end}; started at {} s.", seconds(at)),
         }));
+        blocks.extend(domain.throttling.map(|told| {
+            Block::Text(format!(
+                "It used its quota up in {} of {} periods, and stood still for {} s, summed over the CPUs.",
+                told.throttled,
+                told.periods,
+                seconds(told.time)
+            ))
+        }));
         blocks.extend(steady::warning(outcome, domain).map(Block::Text));
         blocks.extend(steady::curve(outcome, domain).into_iter().flatten());
         blocks.push(Block::Grid(vcpus(domain)));

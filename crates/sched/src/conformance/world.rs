@@ -134,6 +134,7 @@ impl World {
                 Action::StopTimer { timer } => {
                     self.timers.remove(&timer);
                 }
+                Action::Throttle { .. } => {}
             }
         }
         result

@@ -52,6 +52,7 @@ impl Hypervisor {
             home: PcpuId(0),
             running: false,
             on: PcpuId(0),
+            throttled: false,
             entry: now,
             state: RunState::Offline,
             state_entry: now,

@@ -18,9 +18,9 @@
 //! administrator changed).
 
 use crate::cpuset::CpuSet;
-use crate::ids::{Action, PcpuId, TimerId, VcpuId};
+use crate::ids::{Action, DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::{Machine, RunState, RunTimes, flags};
-use crate::scheduler::{Context, Opaque, Scheduler};
+use crate::scheduler::{Context, Opaque, Scheduler, Throttling};
 use crate::time::Nanos;
 use crate::topology::Topology;
 use alloc::boxed::Box;
@@ -231,6 +231,11 @@ impl Hypervisor {
     /// Time `v` spent in each runstate up to `now`; the sum is the time since its creation.
     pub fn run_times(&self, v: VcpuId, now: Nanos) -> RunTimes {
         self.machine.run_times(v, now)
+    }
+
+    /// How often and how long a cap kept the vCPUs of `d` from running: see [`Scheduler::throttling`].
+    pub fn throttling(&self, d: DomainId, now: Nanos) -> Option<Throttling> {
+        self.scheduler.throttling(d, now)
     }
 
     /// Checks invariants I1 to I3 of the layer and those of the scheduler, at the time of the last

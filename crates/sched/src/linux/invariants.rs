@@ -6,6 +6,7 @@ use crate::ids::{PcpuId, VcpuId};
 use crate::machine::Machine;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 
 fn ensure(holds: bool, broken: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(broken()) }
@@ -41,6 +42,10 @@ impl<C: Class> Host<C> {
             let v = VcpuId(i as u32);
             let current = machine.is_current(v);
             ensure(!(vcpu.queued && vcpu.throttled), || format!("{v:?} is throttled and queued"))?;
+            let told = machine.is_capped(v) == vcpu.throttled;
+            ensure(told, || format!("{v:?}: nobody was told whether it is throttled: {vcpu:?}"))?;
+            let may = !vcpu.throttled || self.has_cap(v);
+            ensure(may, || format!("{v:?} is throttled and has no cap: {vcpu:?}"))?;
             let listed = vcpu.queued || vcpu.throttled;
             let wants = machine.is_runnable(v) || current;
             ensure(listed == wants, || format!("{v:?} is lost or queued wrongly: {vcpu:?}"))?;
@@ -54,6 +59,14 @@ impl<C: Class> Host<C> {
             };
             let n = domain.members.iter().filter(listed).count() as i64;
             ensure(n == domain.runnable, || format!("{n} are runnable: {domain:?}"))?;
+            let mut throttled = vec![0; self.queues.len()];
+            for v in &domain.members {
+                let vcpu = &self.vcpus[v.index()];
+                throttled[vcpu.stopped_on.index()] += u32::from(vcpu.throttled);
+            }
+            let quota = domain.quota.as_ref();
+            let counted = quota.is_none_or(|quota| quota.is_valid(&throttled));
+            ensure(counted, || format!("{throttled:?} are throttled: {domain:?}"))?;
         }
         Ok(())
     }

@@ -60,9 +60,11 @@ pub use tasks::TaskQueues;
 pub use tasks_2008::Cfs2008Queues;
 
 use crate::cpuset::CpuSet;
+use crate::error::SchedError;
 use crate::ids::{DomainId, PcpuId, TimerId, VcpuId};
 use crate::machine::Machine;
-use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler};
+use crate::params::Params;
+use crate::scheduler::{Context, Decision, Detail, DomainParams, Scheduler, Throttling, Whose};
 use crate::time::Nanos;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -104,6 +106,9 @@ struct Host<C: Class> {
     quotas: BTreeSet<DomainId>,
     /// Whether the refill timer is set.
     refills: bool,
+    /// When the next period begins, and when throttled pCPUs get what others gave back before.
+    refill_at: Nanos,
+    slack_at: Option<Nanos>,
     /// Working space of placements.
     candidates: CpuSet,
 }
@@ -124,6 +129,8 @@ impl<C: Class> Host<C> {
             ticking: CpuSet::empty(0),
             quotas: BTreeSet::new(),
             refills: false,
+            refill_at: Nanos::ZERO,
+            slack_at: None,
             candidates: CpuSet::empty(0),
         }
     }
@@ -152,7 +159,9 @@ impl<C: Class> Scheduler for Host<C> {
 
     fn create_domain(&mut self, d: DomainId, params: DomainParams) {
         let weight = i64::from(params.weight) * NICE_0 / DOMAIN_WEIGHT;
-        self.domains.push(Domain { weight, members: Vec::new(), runnable: 0, quota: None });
+        let (members, quota) = (Vec::new(), None);
+        let domain = Domain { weight, members, created: 0, capped: u32::MAX, runnable: 0, quota };
+        self.domains.push(domain);
         self.set_quota(d, params.cap);
     }
 
@@ -164,6 +173,23 @@ impl<C: Class> Scheduler for Host<C> {
         self.arm_refill(cx);
     }
 
+    fn configure(
+        &mut self,
+        cx: &mut Context<'_>,
+        whose: Whose,
+        params: &Params,
+    ) -> Result<(), SchedError> {
+        match (whose, params::capped_vcpus(params)) {
+            (Whose::Domain(d), Some(capped)) => self.set_capped(cx, d, capped),
+            (Whose::Vcpu(_), Some(capped)) => {
+                let legal = "a domain's; a vCPU has none of its own".into();
+                return Err(SchedError::Param { key: "capped_vcpus", value: capped.into(), legal });
+            }
+            (_, None) => {}
+        }
+        Ok(())
+    }
+
     fn set_weight(&mut self, cx: &mut Context<'_>, v: VcpuId, weight: u32) {
         self.vcpus[v.index()].weight = Some(i64::from(weight) * NICE_0 / DOMAIN_WEIGHT);
         self.reweigh(cx, self.vcpus[v.index()].domain);
@@ -171,12 +197,17 @@ impl<C: Class> Scheduler for Host<C> {
 
     fn insert(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let domain = cx.domain_of(v);
-        self.domains[domain.index()].members.push(v);
+        let of = &mut self.domains[domain.index()];
+        of.members.push(v);
+        of.created += 1;
+        let number = of.created - 1;
         self.entities.push(Entity::default());
         self.vcpus.push(Vcpu {
             domain,
+            number,
             queued: false,
             throttled: false,
+            stopped_on: PcpuId(0),
             weight: None,
             new: true,
             last_ran: Nanos::MIN / 2,
@@ -223,7 +254,8 @@ impl<C: Class> Scheduler for Host<C> {
         let d = vcpu.domain;
         if cx.is_current(v) {
             cx.resched(home);
-        } else if core::mem::take(&mut vcpu.throttled) {
+        } else if vcpu.throttled {
+            self.set_throttled(cx, v, false);
             self.runnable_changed(cx, d, -1);
         } else if vcpu.queued {
             self.update(cx, home);
@@ -303,7 +335,7 @@ impl<C: Class> Scheduler for Host<C> {
                 self.ticking.remove(p);
                 self.set_tick(cx, p, true);
             }
-            _ => self.refill(cx),
+            _ => self.quota_timer(cx),
         }
     }
 
@@ -312,6 +344,10 @@ impl<C: Class> Scheduler for Host<C> {
         let class = if vcpu.throttled { "throttled" } else { "fair" };
         let credit = self.entities[v.index()].vruntime;
         Some(Detail { class, credit, active: !vcpu.throttled })
+    }
+
+    fn throttling(&self, d: DomainId, now: Nanos) -> Option<Throttling> {
+        self.told(d, now)
     }
 
     fn is_valid(&self, machine: &Machine) -> Result<(), String> {

@@ -21,6 +21,10 @@ pub(super) struct Tunables {
     /// A vCPU that ran less than this ago is not pulled to another pCPU.
     pub migration_cost: Nanos,
     pub bandwidth_period: Nanos,
+    /// The run time that a pCPU takes from a domain's quota at once.
+    pub bandwidth_slice: Nanos,
+    /// Whether a pCPU gives run time back that its domain's vCPUs leave there when they sleep.
+    pub bandwidth_return: bool,
     pub group_shares: bool,
     pub balance: bool,
     pub release: Release,
@@ -32,6 +36,8 @@ impl Tunables {
             tick: TICK.time_in(params),
             migration_cost: MIGRATION_COST.time_in(params),
             bandwidth_period: BANDWIDTH_PERIOD.time_in(params),
+            bandwidth_slice: BANDWIDTH_SLICE.time_in(params),
+            bandwidth_return: BANDWIDTH_RETURN.flag_in(params),
             group_shares: GROUP_SHARES.flag_in(params),
             balance: BALANCE.flag_in(params),
             release,
@@ -62,6 +68,29 @@ const BANDWIDTH_PERIOD: ParamInfo = ParamInfo::time(
     Nanos::ms(100),
     "Period in which a domain gets its cap as a quota.",
 );
+const BANDWIDTH_SLICE: ParamInfo = ParamInfo::time(
+    "bandwidth_slice",
+    (Nanos::us(100), Nanos::ms(1000)),
+    Nanos::ms(5),
+    "Run time that a pCPU takes from a domain's quota at once (`sched_cfs_bandwidth_slice_us`).",
+);
+const BANDWIDTH_RETURN: ParamInfo = ParamInfo::flag(
+    "bandwidth_return",
+    false,
+    "A pCPU that a domain's vCPUs leave to sleep gives back what it has of the quota, but for 1 ms, as the kernel does.",
+);
+const CAPPED_VCPUS: ParamInfo = ParamInfo::number(
+    "capped_vcpus",
+    (0, 65_535),
+    0,
+    "The cap is that of the domain's first vCPUs, this many; the others share its locks and have no cap. 0: of all.",
+);
+/// How many of a domain's vCPUs its cap is for, if `params` say it.
+pub(super) fn capped_vcpus(params: &Params) -> Option<u32> {
+    let given = params.number(CAPPED_VCPUS.key)?;
+    Some(if given == 0 { u32::MAX } else { given as u32 })
+}
+
 const GROUP_SHARES: ParamInfo = ParamInfo::flag(
     "group_shares",
     false,
@@ -162,10 +191,12 @@ pub(crate) const CFS: SchedulerInfo = SchedulerInfo {
         TICK,
         MIGRATION_COST,
         BANDWIDTH_PERIOD,
+        BANDWIDTH_SLICE,
+        BANDWIDTH_RETURN,
         GROUP_SHARES,
         BALANCE,
     ],
-    domain_params: &[],
+    domain_params: &[CAPPED_VCPUS],
     make: &|params| {
         let class = Cfs {
             latency: LATENCY.time_in(params),
@@ -194,10 +225,12 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
         TICK,
         MIGRATION_COST,
         BANDWIDTH_PERIOD,
+        BANDWIDTH_SLICE,
+        BANDWIDTH_RETURN,
         GROUP_SHARES,
         BALANCE,
     ],
-    domain_params: &[],
+    domain_params: &[CAPPED_VCPUS],
     make: &|params| {
         let tunables = Tunables::new(params, Release::V6_6);
         Ok(Box::new(Host::new(eevdf(params, tunables.tick), tunables)))
@@ -215,6 +248,8 @@ pub(crate) const EEVDF_6_18: SchedulerInfo = SchedulerInfo {
         TICK,
         MIGRATION_COST,
         BANDWIDTH_PERIOD,
+        BANDWIDTH_SLICE,
+        BANDWIDTH_RETURN,
         GROUP_SHARES,
         BALANCE,
     ],

@@ -12,10 +12,14 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug)]
 pub(super) struct Vcpu {
     pub domain: DomainId,
+    /// Its number in the domain.
+    pub number: u32,
     /// In the tree of its home, or current there.
     pub queued: bool,
     /// Runnable, and kept off the queues by its domain's quota.
     pub throttled: bool,
+    /// Where it was throttled last.
+    pub stopped_on: PcpuId,
     /// Its own weight in place of its domain's, by the scale of entities.
     pub weight: Option<i64>,
     /// It has never woken.
@@ -30,6 +34,10 @@ pub(super) struct Vcpu {
 pub(super) struct Domain {
     pub weight: i64,
     pub members: Vec<VcpuId>,
+    /// Members that it has or had.
+    pub created: u32,
+    /// Its first vCPUs, this many, have its quota.
+    pub capped: u32,
     /// Runnable members.
     pub runnable: i64,
     pub quota: Option<Quota>,
@@ -43,8 +51,7 @@ impl<C: Class> Host<C> {
         let Some(v) = queue.current.filter(|_| time > Nanos::ZERO) else { return false };
         queue.charged = now;
         let gives_way = self.class.charge(queue, &mut self.entities, time);
-        let domain = &mut self.domains[self.vcpus[v.index()].domain.index()];
-        let in_quota = domain.quota.as_mut().is_none_or(|quota| quota.charge(p, time));
+        let in_quota = self.quota_of(v).is_none_or(|quota| quota.charge(p, time));
         gives_way || !in_quota
     }
 
@@ -60,12 +67,11 @@ impl<C: Class> Host<C> {
     pub(super) fn enqueue(&mut self, cx: &mut Context<'_>, v: VcpuId, arrival: Arrival) -> bool {
         let p = cx.home(v);
         self.update(cx, p);
-        let vcpu = &mut self.vcpus[v.index()];
-        let quota = self.domains[vcpu.domain.index()].quota.as_mut();
-        if !self.tunables.throttles_on_return() && quota.is_some_and(|quota| !quota.admit(p)) {
-            vcpu.throttled = true;
+        if self.is_out(v, p) {
+            self.set_throttled(cx, v, true);
             return false;
         }
+        let vcpu = &mut self.vcpus[v.index()];
         vcpu.queued = true;
         vcpu.average.set(cx.now(), true);
         let queue = &mut self.queues[p.index()];
@@ -75,7 +81,7 @@ impl<C: Class> Host<C> {
     }
 
     /// Takes `v`, queued or current, off the queue of its home, which is charged.
-    pub(super) fn dequeue(&mut self, cx: &Context<'_>, v: VcpuId) {
+    pub(super) fn dequeue(&mut self, cx: &mut Context<'_>, v: VcpuId) {
         let p = cx.home(v);
         let queue = &mut self.queues[p.index()];
         self.class.leave(queue, &mut self.entities, v);
@@ -83,6 +89,7 @@ impl<C: Class> Host<C> {
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.queued = false;
         vcpu.average.set(cx.now(), false);
+        self.give_back(cx, v, p);
     }
 
     /// To be called after `v` was queued: asks its home to pass if it idles or if `v` preempts.
@@ -170,8 +177,7 @@ impl<C: Class> Host<C> {
             self.runnable_changed(cx, d, -1);
             return None;
         }
-        let quota = self.domains[d.index()].quota.as_mut();
-        if !self.tunables.throttles_on_return() && quota.is_some_and(|quota| !quota.admit(p)) {
+        if self.is_out(v, p) {
             self.throttle(cx, d, p);
             return None;
         }

@@ -341,6 +341,9 @@ impl Pools {
                     self.pool_mut(pool).accounting = None;
                     self.arm(out);
                 }
+                Action::Throttle { vcpu, on } => {
+                    out.push(Action::Throttle { vcpu: self.global(pool, vcpu), on });
+                }
                 other => out.push(other),
             }
         }

@@ -24,6 +24,7 @@ impl Asked {
             Action::Resched(p) => _ = self.resched.insert(p),
             Action::SetTimer { timer, at } => _ = self.timers.insert(timer, at),
             Action::StopTimer { timer } => _ = self.timers.remove(&timer),
+            Action::Throttle { .. } => {}
         }
     }
 

@@ -47,6 +47,25 @@ fn every_scheduler_keeps_the_contract() {
     }
 }
 
+/// Quotas in small and large slices, with and without returns, for all vCPUs of a domain.
+#[test]
+fn linux_hosts_keep_the_contract_with_any_quota() {
+    for name in ["cfs", "eevdf", "eevdf-6.18"] {
+        for (i, slice) in
+            [Nanos::us(100), Nanos::MS, Nanos::ms(5), Nanos::ms(50)].iter().enumerate()
+        {
+            let params = Params::default()
+                .with("bandwidth_slice", ParamValue::Time(*slice))
+                .with("bandwidth_period", ParamValue::Time(Nanos::ms([10, 100][i % 2])))
+                .with("bandwidth_return", ParamValue::Flag(i < 3));
+            for seed in seeds() {
+                let result = suite(name, seed).run(|| make(name, &params).unwrap());
+                result.unwrap_or_else(|failure| panic!("{name}, {slice:?}: {failure}"));
+            }
+        }
+    }
+}
+
 /// All arrangements of runqueues of credit2, with and without `as_is` and the options for threads of a core.
 #[test]
 fn credit2_keeps_the_contract_with_any_parameters() {

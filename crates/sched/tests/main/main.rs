@@ -27,6 +27,7 @@ mod equals;
 /// Balancing of cfs and eevdf.
 mod linux_balance;
 /// The worked examples of the specification for cfs and eevdf.
+mod linux_quotas;
 mod linux_traces;
 /// The worked examples of the specification for null.
 mod null_traces;

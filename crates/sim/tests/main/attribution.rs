@@ -7,7 +7,7 @@ use crate::common::{
 use crate::conservation::{as_a_vcpu, domain_of, number_of_task};
 use overspin_host::{Moment, SleepEvent, VcpuState};
 use overspin_scenario::{
-    Cause, Change, Event, MS, NS, Outcome, PauseLoopExiting, Picos, Scenario, US, Varying,
+    Cause, Change, Event, MS, NS, Outcome, PauseLoopExiting, Picos, Scenario, Setting, US, Varying,
     WaitCauses, Why, Workloads,
 };
 use overspin_workload::{LockLoop, Mode};
@@ -122,6 +122,15 @@ fn changes(scenario: &Scenario, trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, D
     changes
 }
 
+/// When a cap begins and ceases to keep each vCPU from running.
+fn throttles(trace: &[(Picos, Moment)]) -> Vec<(Picos, u32, bool)> {
+    let of = |(at, moment): &(Picos, Moment)| match *moment {
+        Moment::Throttle { vcpu, on } => Some((*at, vcpu, on)),
+        _ => None,
+    };
+    trace.iter().filter_map(of).collect()
+}
+
 /// Walks through the trace, charges the time between two moments to a cause for each open wait, by the
 /// table in `docs/attribution.md`, and compares the sums with the simulator's own.
 pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
@@ -140,6 +149,8 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
         }
     }
     let mut changes = changes(scenario, trace).into_iter().peekable();
+    let mut throttles = throttles(trace).into_iter().peekable();
+    let mut throttled = vec![false; vcpus];
     let mut of_vcpus = vec![Doing::Wants; vcpus];
     let mut tasks = Tasks::default();
     // The holder of each lock, with `true` while it is releasing the lock.
@@ -151,9 +162,15 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
     for ((at, event), waited) in trace.iter().zip(all_waited.iter().copied()) {
         loop {
             let to = changes.peek().map_or(*at, |c| c.0.min(*at));
+            let to = throttles.peek().map_or(to, |t| t.0.min(to));
             for (lock, waits) in &mut waits {
                 // A vCPU that is releasing the lock counts as holder only while it is descheduled.
                 let doing = |who: u32| tasks.doing(&of_vcpus, who);
+                // A task is where its vCPU is.
+                let is_throttled = |who: u32| match throttled.get(who as usize) {
+                    Some(is) => *is,
+                    None => tasks.on.get(&who).is_some_and(|v| throttled[*v as usize]),
+                };
                 let away =
                     |who| matches!(doing(who), Doing::Wants | Doing::Wakes | Doing::Preempted);
                 let holder = holders.get(lock).filter(|h| !h.1 || away(h.0)).map(|h| h.0);
@@ -168,10 +185,16 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
                         (Doing::Wakes, _) => Cause::KickWake,
                         (_, Some(h)) => match doing(h) {
                             Doing::Preempted => Cause::HolderPreemptedByGuest,
+                            Doing::Wants | Doing::Wakes if is_throttled(h) => {
+                                Cause::HolderThrottled
+                            }
                             Doing::Wants | Doing::Wakes => Cause::HolderPreempted,
                             Doing::Runs | Doing::Sleeps => Cause::HolderRunning,
                         },
                         (_, None) => match doing(front) {
+                            Doing::Wants | Doing::Wakes if is_throttled(front) => {
+                                Cause::NextThrottled
+                            }
                             Doing::Preempted => Cause::NextPreemptedByGuest,
                             Doing::Wants => Cause::NextPreempted,
                             Doing::Wakes | Doing::Sleeps => Cause::KickWake,
@@ -182,6 +205,10 @@ pub fn check_causes(scenario: &Scenario, trace: &[(Picos, Moment)]) {
                 }
             }
             last = to;
+            if let Some((_, v, new)) = throttles.next_if(|t| t.0 <= to) {
+                throttled[v as usize] = new;
+                continue;
+            }
             match changes.next_if(|c| c.0 <= *at) {
                 Some((_, v, new)) => of_vcpus[v as usize] = new,
                 None => break,
@@ -277,6 +304,40 @@ fn causes_are_those_that_the_trace_tells_for_every_lock() {
             check_causes(&scenario, &trace);
             check_outcome(&scenario, &outcome);
         }
+    }
+}
+
+/// Three vCPUs under a cap and, with `cfs` and `eevdf`, one beside it share a lock. In user mode its holders are tasks.
+#[test]
+fn causes_tell_a_throttled_holder_from_a_preempted_one() {
+    for scheduler in ["credit", "credit2", "cfs", "eevdf", "eevdf-6.18"] {
+        // credit and credit2 may stop a domain's vCPUs together.
+        let apart = !scheduler.starts_with("credit");
+        let mut behind = Picos::ZERO;
+        for (lock, mode) in
+            [("ticket", Mode::Kernel), ("ttas", Mode::Kernel), ("futex", Mode::User)]
+        {
+            let work = LockLoop { mode, irqs_off: false, ..lock_loop(200 * US, 100 * US) };
+            let mut guest = domain(4, lock, Workloads::from(work));
+            guest.cap = 120;
+            if scheduler.starts_with('c') && scheduler != "cfs" {
+                guest.cap = 70;
+            } else {
+                guest.params.insert("capped_vcpus".into(), Setting::Number(3));
+            }
+            let hog = domain(1, "ticket", crate::common::hog());
+            let scenario = scenario(host(3, scheduler), vec![guest, hog], 600 * MS);
+            let (outcome, trace) = traced(&scenario, 1);
+            check_causes(&scenario, &trace);
+            check_outcome(&scenario, &outcome);
+            let causes = outcome.domains[0].locks[0].wait_causes;
+            behind += causes.holder_throttled + causes.next_throttled;
+            assert_eq!(outcome.domains[0].throttling.is_some(), apart, "{scheduler}");
+        }
+        assert!(
+            !apart || behind > Picos::ZERO,
+            "{scheduler}: nobody waited behind a throttled one"
+        );
     }
 }
 

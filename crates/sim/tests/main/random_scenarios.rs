@@ -46,6 +46,7 @@ fn workload() -> impl Strategy<Value = Workloads> {
                     // One in three sleeps between sections; programs also sleep within.
                     idle: if count % 3 == 1 { outside } else { Picos::ZERO },
                     idle_every: 1 + count % 5,
+                    requests: count % 6 == 4 && outside > Picos::ZERO,
                     asleep: if count % 4 == 2 && mode == Mode::User {
                         section
                     } else {
@@ -331,12 +332,14 @@ proptest! {
         for (d, asked) in outcome.domains.iter().zip(&scenario.domains) {
             prop_assert_eq!(d.vcpus.len(), asked.vcpus as usize);
             if let Some(w) = asked.workload.get::<LockLoop>() {
-                // Each item is one acquisition. At the end each thread may be in a section, or may have
+                // Each item is one acquisition, or a request with several. At the end each thread may be in a section, or may have
                 // left it without counting the item yet.
                 let items: u64 = d.tasks.iter().map(|t| t.items).sum();
                 let its = &d.locks[..w.locks as usize];
                 let taken: u64 = its.iter().map(|lock| lock.acquisitions).sum();
-                prop_assert!((items..=items + d.tasks.len() as u64).contains(&taken));
+                let each = if w.requests { w.idle_every } else { 1 };
+                let most = (items + d.tasks.len() as u64) * each;
+                prop_assert!((items * each..=most).contains(&taken));
                 prop_assert!(w.count == 0 || d.tasks.iter().all(|t| t.items <= w.count));
                 prop_assert_eq!(d.shootdowns.is_some(), w.unmap_every > 0);
             }

@@ -41,6 +41,15 @@ fn meaning(cause: Cause) -> &'static str {
             "A holder was off its CPU (lock-holder preemption). All waiters wait for the scheduler; \
              waiters that sleep leave it the CPU."
         }
+        Cause::HolderThrottled => {
+            "A holder stood still because its domain, or container, had used its quota up on that CPU. All waiters wait for the \
+             next period, and those that spin use up what is left of the quota. No lock cures that; a higher quota, fewer threads \
+             than it has CPUs, or a lock that is not shared with the domain do."
+        }
+        Cause::NextThrottled => {
+            "The lock was free, but kept for a waiter, or left to one that had been woken, whose domain, or container, had used its \
+             quota up on that CPU. A lock that others may take, and that wakes another waiter, does not pay this price."
+        }
         Cause::NextPreempted => {
             "The lock was free, but kept for a waiter that was off its CPU (lock-waiter preemption): the \
              price of first come, first served when vCPUs outnumber CPUs. A lock that others may take, \

@@ -55,6 +55,12 @@ fn link(link: &Link, first: bool, wait: &LongWait, names: &Names<'_>) -> String 
     let own = who == wait.vcpu;
     let text = match cause {
         Cause::HolderPreempted => format!("{}, the holder, is off its pCPU", vcpu(who)),
+        Cause::HolderThrottled => {
+            format!("{}, the holder, is kept from running by its cap", vcpu(who))
+        }
+        Cause::NextThrottled => {
+            format!("the lock is free and kept for {}, which its cap keeps from running", vcpu(who))
+        }
         Cause::NextPreempted => {
             format!("the lock is free and kept for {}, which is off its pCPU", vcpu(who))
         }

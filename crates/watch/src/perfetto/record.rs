@@ -133,6 +133,7 @@ impl<W: Write> PerfettoSink<W> {
             Moment::Wake { .. }
             | Moment::Runs { .. }
             | Moment::Sleeps { .. }
+            | Moment::Throttle { .. }
             | Moment::Returns { .. }
             | Moment::PollBegins { .. }
             | Moment::PollEnds { .. }

@@ -13,6 +13,8 @@ pub(super) struct Vcpu {
     pub lane: Lane,
     /// The runstate and its beginning; `None` while it is offline.
     pub state: Option<(Picos, Doing)>,
+    /// Its cap keeps it from running.
+    throttled: bool,
     /// Waits and holds that have not ended, by lock, with their beginnings.
     open: BTreeMap<u32, (Picos, Doing)>,
 }
@@ -43,7 +45,7 @@ impl Vcpu {
     /// One that has not done anything yet.
     pub(super) fn new(domain: u32, name: String) -> Self {
         let lane = Lane { name, ..Lane::default() };
-        Self { domain, lane, state: None, open: BTreeMap::new() }
+        Self { domain, lane, state: None, throttled: false, open: BTreeMap::new() }
     }
 }
 
@@ -188,7 +190,16 @@ impl Recorder {
             Moment::Wake { vcpu, runnable: true, .. } => {
                 // A vCPU that has not left its pCPU yet stays on it.
                 if !matches!(self.vcpus[vcpu as usize].state, Some((_, Doing::On(_)))) {
-                    self.set_state_with_task(at, vcpu, Some(Doing::Off(None)));
+                    let why = self.vcpus[vcpu as usize].throttled.then_some(Why::Parked);
+                    self.set_state_with_task(at, vcpu, Some(Doing::Off(why)));
+                }
+            }
+            // It begins or ceases while the vCPU is off its pCPU; a switch says for itself why.
+            Moment::Throttle { vcpu, on } => {
+                self.vcpus[vcpu as usize].throttled = on;
+                if let Some((_, Doing::Off(_))) = self.vcpus[vcpu as usize].state {
+                    let why = if on { Why::Parked } else { Why::Scheduler };
+                    self.set_state_with_task(at, vcpu, Some(Doing::Off(Some(why))));
                 }
             }
             Moment::LockWait { vcpu, lock, .. } => self.waits(at, vcpu, lock),

@@ -239,6 +239,8 @@ fn chains_agree(page: &Chromium, t: &str, record: &Value, story: &str) {
         "line_transfer",
         "holder_preempted_by_guest",
         "next_preempted_by_guest",
+        "holder_throttled",
+        "next_throttled",
     ];
     for (i, wait) in waits.iter().take(5).enumerate() {
         page.key("n");

@@ -1,6 +1,6 @@
 //! How short of CPU time this machine is now, as its kernel tells.
 
-use crate::watch::{Guests, Throttling};
+use crate::watch::{Guests, throttling_within};
 use overspin_report::two_digits;
 use serde::Serialize;
 use std::fs;
@@ -99,7 +99,7 @@ fn last_minute(text: &str) -> Option<f64> {
 impl Counters {
     fn read(root: &Path) -> Self {
         Self {
-            throttled: Throttling::within(&root.join("sys/fs/cgroup"))
+            throttled: throttling_within(&root.join("sys/fs/cgroup"))
                 .map(|all| [all.throttled, all.periods]),
             yields: Guests::read(root).ok().map(|guests| guests.yields),
         }
