@@ -9,9 +9,9 @@ use overspin_runs::scenario_file::tree::Document;
 use overspin_runs::schedbench::Machine;
 use serde::de::DeserializeOwned;
 
-/// Names and texts of the experiments that come with the program, in the order in which all of them run: those that take
-/// longer and longer.
-const BUILT_IN: [(&str, &str); 6] = [
+/// Names and texts of the experiments that come with the program, in the order in which all of them run: the five that the
+/// program began with, those that take longer and longer, and then today's questions.
+const BUILT_IN: [(&str, &str); 7] = [
     ("2016-schedbench", include_str!("../../../experiments/2016-schedbench.toml")),
     (
         "2005-preemption-notification",
@@ -20,6 +20,7 @@ const BUILT_IN: [(&str, &str); 6] = [
     ("2008-spinlocks", include_str!("../../../experiments/2008-spinlocks.toml")),
     ("2001-aligned-locks", include_str!("../../../experiments/2001-aligned-locks.toml")),
     ("2012-pv-ticketlocks", include_str!("../../../experiments/2012-pv-ticketlocks.toml")),
+    ("container-quota", include_str!("../../../experiments/container-quota.toml")),
     ("2025-slice-extension", include_str!("../../../experiments/2025-slice-extension.toml")),
 ];
 
@@ -74,11 +75,11 @@ pub fn metrics() -> impl Iterator<Item = (&'static str, Vec<Table>)> {
     KINDS.iter().map(|kind| (kind.name, (kind.tables)()))
 }
 
-/// Names of the experiments that come with the program, oldest first.
+/// Names of the experiments that come with the program: those of the past, oldest first, and then those of today.
 #[must_use]
 pub fn names() -> Vec<&'static str> {
     let mut names = quickest_first().to_vec();
-    // They begin with their years.
+    // Those of the past begin with their years.
     names.sort_unstable();
     names
 }

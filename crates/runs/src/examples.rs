@@ -4,9 +4,10 @@
 use std::path::Path;
 
 /// Names and texts, by name.
-pub const EXAMPLES: [(&str, &str); 21] = [
+pub const EXAMPLES: [(&str, &str); 22] = [
     ("aligned-locks", include_str!("../../../examples/aligned-locks.toml")),
     ("boost-latency", include_str!("../../../examples/boost-latency.toml")),
+    ("container-quota", include_str!("../../../examples/container-quota.toml")),
     ("give-space-back", include_str!("../../../examples/give-space-back.toml")),
     ("host-ratio", include_str!("../../../examples/host-ratio.toml")),
     ("io-beside-hog", include_str!("../../../examples/io-beside-hog.toml")),

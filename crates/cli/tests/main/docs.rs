@@ -20,6 +20,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "overspin reproduce",
         "minutes in a debug build; every release runs them, and crates/lab tests the parts",
     ),
+    (
+        "overspin run examples/container-quota.toml",
+        "seconds, and of both CPUs in `threads`; worlds.rs runs another scenario",
+    ),
     ("overspin run examples/pause-loop-exits-by-year.toml", "half a minute in a debug build"),
     ("overspin run examples/tlb-shootdown.toml", "a minute in a debug build"),
     ("overspin run examples/lock-map-machines.toml", "minutes in a debug build"),
