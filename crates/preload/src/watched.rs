@@ -22,7 +22,7 @@ use crate::placed::Kind;
 const ROUNDS: u32 = 4096;
 /// Rounds that a yield counts for. A yield takes at least a microsecond, and milliseconds if other threads compute.
 const ROUNDS_OF_A_YIELD: u32 = 256;
-/// Waits up to this length are not counted.
+/// Waits that end well within this length are not counted.
 const FEW: u32 = 16;
 /// The interval at which a sleeper wakes up to look. Ten looks per second cost some 0.01 % of a CPU.
 const SLEEP: Duration = Duration::from_millis(100);
@@ -75,7 +75,8 @@ impl Waiters for WatchedThreads {
             }
             hint::spin_loop();
         };
-        if since_look > FEW {
+        // A failed wait counts however short it is: some locks wait by short ones only.
+        if since_look > FEW || result.is_err() {
             waited(since_look);
         }
         result
