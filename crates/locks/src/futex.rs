@@ -65,8 +65,7 @@ pub struct Futex<P: Platform> {
 pub struct Shared(u32);
 
 impl Shared {
-    /// With the default spin budget.
-    pub const DEFAULT: Self = Self(DEFAULT_SPIN_BUDGET);
+    pub(crate) const DEFAULT: Self = Self(DEFAULT_SPIN_BUDGET);
 }
 
 impl<P: Platform> Futex<P> {

@@ -22,7 +22,7 @@ use crate::placed::Kind;
 const ROUNDS: u32 = 4096;
 /// Rounds that a yield counts for. A yield takes at least a microsecond, and milliseconds if other threads compute.
 const ROUNDS_OF_A_YIELD: u32 = 256;
-/// Waits that end well within this length are not counted.
+/// Waits up to this length that end well are not counted.
 const FEW: u32 = 16;
 /// The interval at which a sleeper wakes up to look. Ten looks per second cost some 0.01 % of a CPU.
 const SLEEP: Duration = Duration::from_millis(100);

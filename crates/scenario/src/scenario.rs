@@ -456,6 +456,9 @@ words! {
     }
 }
 
+/// The parameter of a domain, of the simulated hosts `cfs` and `eevdf`, that [`Domain::capped_vcpus`] reads.
+pub const CAPPED_VCPUS: &str = "capped_vcpus";
+
 impl Domain {
     /// A domain with weight 256, in the host's own pool, without a cap and without settings of its own.
     #[must_use]
@@ -469,6 +472,15 @@ impl Domain {
         // The workload may be long, so it takes no way through data.
         let given = json!({ "name": name, "vcpus": vcpus, "lock": lock, "workload": [] });
         Self { workload, ..with_defaults(given) }
+    }
+
+    /// How many of its vCPUs, the first ones, its cap is for.
+    #[must_use]
+    pub fn capped_vcpus(&self) -> u32 {
+        match self.params.get(CAPPED_VCPUS) {
+            Some(Setting::Number(n)) if *n > 0 => u32::try_from(*n).unwrap_or(u32::MAX),
+            _ => u32::MAX,
+        }
     }
 
     /// Checks that all values are legal, whatever made the domain. Its lock and its workloads are checked by those who know

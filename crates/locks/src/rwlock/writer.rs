@@ -77,10 +77,12 @@ impl<P: WakeAll, M: RawLock<P>> RwLock<P, M> {
                     }
                     _ => Some(self.writers.lock(&shared.writers)),
                 };
-                // Relaxed: the thread has not seen what the lock protects.
-                let gives_up =
-                    || self.no_more_bars(self.word.fetch_sub(counted, Relaxed) - counted);
-                (held.or_else(|| (gives_up(), None).1)?, counted)
+                let Some(held) = held else {
+                    // Relaxed: the thread has not seen what the lock protects.
+                    self.no_more_bars(self.word.fetch_sub(counted, Relaxed) - counted);
+                    return None;
+                };
+                (held, counted)
             }
         };
         if self.wait_as_writer(shared, 0, counted, deadline_ns) {

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use overspin_host::{Cancel, Ignored, Observer, Refused, Unhonoured, World};
 use overspin_locks::RawLock;
-use overspin_scenario::{Domain, Ending, Host, Outcome, Picos, Scenario, Setting};
+use overspin_scenario::{Domain, Ending, Host, Outcome, Picos, Scenario};
 use overspin_workload::{Kinds, LayoutOf, Loads};
 
 use crate::bench::warnings;
@@ -51,8 +51,6 @@ use run::{DomainRun, Run};
 
 /// How often a run looks whether to stop, and reads the kernel's records.
 const LOOK: Duration = Duration::from_millis(10);
-/// The one parameter of simulated schedulers that has an effect here.
-const CAPPED_VCPUS: &str = "capped_vcpus";
 
 /// The world of threads; see the [module](self).
 #[derive(Clone, Debug, Default)]
@@ -335,7 +333,7 @@ impl ThreadsWorld {
                 group: (domain.cap > 0)
                     .then_some(Share { cap: domain.cap, weight: None })
                     .and_then(|share| ControlGroup::new(share).ok()),
-                capped: capped_vcpus(domain),
+                capped: domain.capped_vcpus(),
                 throttling: Mutex::default(),
                 // `supports::check` has found the lock.
                 bank: self.lock(&domain.lock).expect("the lock was checked").bank(
@@ -351,14 +349,6 @@ impl ThreadsWorld {
             }
         };
         scenario.domains.iter().zip(loads).map(one).collect()
-    }
-}
-
-/// How many of a domain's vCPUs, the first ones, its cap is for: the key of the simulated hosts `cfs` and `eevdf`.
-fn capped_vcpus(domain: &Domain) -> u32 {
-    match domain.params.get(CAPPED_VCPUS) {
-        Some(Setting::Number(n)) if *n > 0 => u32::try_from(*n).unwrap_or(u32::MAX),
-        _ => u32::MAX,
     }
 }
 

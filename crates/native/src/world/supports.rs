@@ -1,12 +1,12 @@
 //! What this world can run, and the keys that it ignores.
 
 use overspin_host::{Ignored, Refused, Unhonoured};
-use overspin_scenario::{Domain, Scenario, Value, Workload};
+use overspin_scenario::{CAPPED_VCPUS, Domain, Scenario, Value, Workload};
 use overspin_workload::{Loads, LockLoop, Mode};
 
 use super::control_group::{ControlGroup, Share};
 use super::kernel::{LAST_NICE, own_nice, steps};
-use super::{CAPPED_VCPUS, ThreadsWorld, weights};
+use super::{ThreadsWorld, weights};
 use crate::MAX_THREADS;
 
 /// Numbers of threads that are left to the rest of the process.
@@ -74,6 +74,7 @@ pub(super) const IGNORED: [Ignored; 14] = [
         "the kernel does not ask",
     ),
     Ignored::new("event", |s| !s.events.is_empty(), "nobody administers threads"),
+    // One of them has an effect here.
     Ignored::new(
         "domain.params",
         |s| any(s, |d| d.params.keys().any(|key| key != CAPPED_VCPUS)),

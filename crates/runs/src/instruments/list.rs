@@ -6,8 +6,8 @@ use crate::sweep::MEASURES;
 use overspin_record::metric::Metric;
 use overspin_record::metric::simulated::{BUSY, SPINNING};
 use overspin_scenario::{
-    DomainOutcome, ExtensionOutcome, LatencyOutcome, LineOutcome, LockOutcome, Picos, Setting,
-    TaskOutcome, VcpuOutcome, WaitCauses, WindowOutcome,
+    DomainOutcome, ExtensionOutcome, LatencyOutcome, LineOutcome, LockOutcome, Picos, TaskOutcome,
+    VcpuOutcome, WaitCauses, WindowOutcome,
 };
 use overspin_workload::Pft;
 
@@ -241,11 +241,7 @@ fn quota() -> Vec<Row> {
 
 /// The parts of a list that belong to vCPUs under the cap, and to those beside it.
 fn divided<'a, T>(s: &Subject<'_>, all: &'a [T]) -> (&'a [T], &'a [T]) {
-    let capped = match s.asked().params.get("capped_vcpus") {
-        Some(Setting::Number(n)) if *n > 0 => usize::try_from(*n).unwrap_or(usize::MAX),
-        _ => usize::MAX,
-    };
-    all.split_at(capped.min(all.len()))
+    all.split_at((s.asked().capped_vcpus() as usize).min(all.len()))
 }
 
 fn under_cap<'a>(s: &Subject<'a>) -> (&'a [VcpuOutcome], &'a [VcpuOutcome]) {

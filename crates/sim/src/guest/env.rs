@@ -42,6 +42,11 @@ impl<'a> TaskEnv<'a> {
             asks: Cell::new(SliceRequest::Never),
         }
     }
+
+    /// Whether it asks for extensions of its time slice around a lock that is taken so.
+    fn asks_around(&self, how: LockUse) -> bool {
+        how == LockUse::User && self.asks.get() != SliceRequest::Never
+    }
 }
 
 impl TaskEnv<'_> {
@@ -134,7 +139,7 @@ impl Env for TaskEnv<'_> {
     }
 
     fn section(&self, lock: LockId, how: LockUse, work: Picos) {
-        if how == LockUse::User && self.asks.get() != SliceRequest::Never {
+        if self.asks_around(how) {
             self.acquire(lock, how);
             self.compute(work, Mode::User);
             self.release(lock);
@@ -152,9 +157,8 @@ impl Env for TaskEnv<'_> {
 
     fn acquire(&self, lock: LockId, how: LockUse) {
         self.begin(how);
-        let asks = if how == LockUse::User { self.asks.get() } else { SliceRequest::Never };
-        if asks != SliceRequest::Never {
-            self.guest.ask_to_take(self.engine, self.task, asks);
+        if self.asks_around(how) {
+            self.guest.ask_to_take(self.engine, self.task, self.asks.get());
         }
         self.guest.bank.acquire(self.engine, lock, how);
         self.task.slice.holds();
