@@ -259,13 +259,55 @@ pub(crate) fn wake_all() {
     }
 }
 
-/// Empties all queues in the child of a fork.
+/// Empties all queues in the child of a fork. A lock that is free is replaced too: it may know other threads as sleepers, or
+/// as woken, and then it would wake no thread of the child.
 pub(crate) fn forget_other_threads() {
     // SAFETY: this is the only thread, and it does not wait.
-    let all = unsafe { &mut *ALL.0.get() };
-    for queue in
-        all.iter_mut().filter(|queue| queue.waiters.load(Relaxed) != 0 || queue.list.is_locked())
-    {
+    for queue in unsafe { &mut *ALL.0.get() } {
         *queue = Queue { waiters: AtomicU32::new(0), list: Mutex::new(Waiters::NONE) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The process forks while a sleeper has been woken and does not run yet. In the child, the lock of the queue still counts
+    /// on that thread until all threads are forgotten. Not each fork comes at that moment, so there are many.
+    #[test]
+    fn the_child_of_a_fork_wakes_its_own_sleepers() {
+        let lock_later = || {
+            let locker = thread::spawn(|| drop(queue(1).list.lock()));
+            thread::sleep(Duration::from_millis(2));
+            locker
+        };
+        for _ in 0..50 {
+            let held = queue(1).list.lock();
+            let sleepers = [lock_later(), lock_later()];
+            drop(held);
+            // SAFETY: the child uses the queue, threads and memory, which the C library permits.
+            let child = unsafe { libc::fork() };
+            if child == 0 {
+                // SAFETY: a number.
+                unsafe { libc::alarm(10) };
+                forget_other_threads();
+                let held = queue(1).list.lock();
+                let sleeper = lock_later();
+                drop(held);
+                let failed = sleeper.join().is_err();
+                // SAFETY: it ends the child.
+                unsafe { libc::_exit(failed.into()) };
+            }
+            let mut status = 0;
+            // SAFETY: the child of above.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!(status, 0, "the signal or the exit status of the child");
+            for sleeper in sleepers {
+                sleeper.join().unwrap();
+            }
+        }
     }
 }
