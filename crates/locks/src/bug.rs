@@ -45,6 +45,10 @@ pub enum Bug {
     D7CondvarMovedWaiterStaysCounted,
     /// Condition variable: a waiter that was moved does not wait until its notifier has left the lock of the queue.
     D8CondvarReturnsBeforeItIsMoved,
+    /// Condition variable: a waiter that was notified before it slept forgets that, and sleeps.
+    D9CondvarSleepsThroughANotification,
+    /// Condition variable: a notifier looks whether a waiter sleeps before it takes away the reason to sleep.
+    D10CondvarLooksBeforeItNotifies,
     /// Reader-writer lock: a reader reads the count of wake-ups after it has looked at the lock.
     L1RwLockReaderReadsWakesLate,
     /// Reader-writer lock: a reader gives up but stays in the count of waiting readers.

@@ -12,7 +12,7 @@ use crate::AtomicCell;
 /// | 4 to 31 | time of the last event, in microseconds, wrapping after 268 s |
 ///
 /// All accesses are relaxed, and some concurrent updates may be lost: it is for hints, which then come early or
-/// late. After 268 s of silence a hint may come late.
+/// late. After 268 s of silence a hint may come late, as after an event that is [`AHEAD`].
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct CoarseClock<C>(C);
@@ -23,10 +23,13 @@ pub(crate) const MOST: u32 = COUNT + 1;
 const COUNT: u32 = 15;
 const TIME: u32 = u32::MAX / MOST;
 
+/// An event may be recorded up to so many microseconds before it happens.
+pub(crate) const AHEAD: u32 = 1 << 16;
+
 /// A reading of the clock, in microseconds.
 pub(crate) struct Reading {
     now: u32,
-    /// Time since the last event, in microseconds.
+    /// Time since the last event, in microseconds. 0 if that is yet to happen.
     pub since: u32,
 }
 
@@ -53,7 +56,8 @@ impl<C: AtomicCell<Value = u32>> CoarseClock<C> {
         self.0.store((found & !COUNT) | ahead, Relaxed);
         // Truncation is intended: the time wraps.
         let now = (nanos / 1000) as u32 & TIME;
-        Some(Reading { now, since: now.wrapping_sub(found / MOST) & TIME })
+        let since = now.wrapping_sub(found / MOST) & TIME;
+        Some(Reading { now, since: if since > TIME - AHEAD { 0 } else { since } })
     }
 
     /// True for about one in eight calls of [`look`](Self::look), if it reads the clock for one in [`MOST`].
@@ -63,7 +67,16 @@ impl<C: AtomicCell<Value = u32>> CoarseClock<C> {
 
     /// Records an event at the time of `reading`.
     pub fn happens(&self, reading: &Reading) {
-        self.0.store((reading.now * MOST) | (self.0.load(Relaxed) & COUNT), Relaxed);
+        self.record(reading.now);
+    }
+
+    /// Records an event that happens `us` microseconds after the time `nanos`, [`AHEAD`] at most.
+    pub fn will_happen(&self, nanos: u64, us: u32) {
+        self.record((nanos / 1000) as u32 + us.min(AHEAD));
+    }
+
+    fn record(&self, time: u32) {
+        self.0.store(((time & TIME) * MOST) | (self.0.load(Relaxed) & COUNT), Relaxed);
     }
 }
 
@@ -89,9 +102,25 @@ mod tests {
         let clock = CoarseClock::of(AtomicU32::new(0));
         let before = u64::from(TIME) * 1000;
         let reading = clock.look(1, || before).unwrap();
-        assert_eq!(reading.since, TIME);
+        // The last part of the circle is for events ahead.
+        assert_eq!(reading.since, 0);
+        assert_eq!(clock.look(1, || before - u64::from(AHEAD) * 1000).unwrap().since, TIME - AHEAD);
         clock.happens(&reading);
         assert_eq!(clock.look(1, || before + 3_000).unwrap().since, 3);
+    }
+
+    #[test]
+    fn an_event_ahead_counts_from_when_it_happens() {
+        let clock = CoarseClock::of(AtomicU32::new(0));
+        clock.will_happen(5_000_000, 100);
+        for (now, since) in [(5_000_000, 0), (5_099_000, 0), (5_100_000, 0), (5_107_000, 7)] {
+            assert_eq!(clock.look(1, || now).unwrap().since, since, "{now}");
+        }
+        // Over the end of the time.
+        clock.will_happen(u64::from(TIME) * 1000, u32::MAX);
+        let end = u64::from(TIME) * 1000 + u64::from(AHEAD) * 1000;
+        assert_eq!(clock.look(1, || end - 1_000).unwrap().since, 0);
+        assert_eq!(clock.look(1, || end + 9_000).unwrap().since, 9);
     }
 
     /// Two threads look in turn, at any pace: each of them reads the clock, and not much too often.

@@ -56,6 +56,11 @@ impl<C: AtomicCell<Value = u32>> Turns<C> {
         }
     }
 
+    /// There is no turn for `us` microseconds from `now_ns` on, but 65 ms at most.
+    pub fn put_off(&self, now_ns: u64, us: u32) {
+        self.0.will_happen(now_ns, us);
+    }
+
     fn is_due(&self, pace: Pace, clock: impl FnOnce() -> u64) -> bool {
         let Some(reading) = self.0.look(pace.waits_per_look, clock) else { return false };
         if reading.since < pace.turn_us {
@@ -85,6 +90,15 @@ mod tests {
         assert!((125..=250).contains(&turns(2_000)), "{}", turns(2_000));
         // 100 us in all, so at most one turn in 4 of them, and one more look of 0.8 us between two.
         assert!((20..=25).contains(&turns(100)), "{}", turns(100));
+    }
+
+    #[test]
+    fn turns_that_are_put_off_come_later() {
+        let turns = Turns::of(AtomicU32::new(0));
+        turns.put_off(0, 500);
+        let is_due = |wait: u64| turns.is_due(Pace::DEFAULT, || wait * 1_000);
+        assert!((1..=503).all(|wait| !is_due(wait)));
+        assert!((504..=520).any(is_due));
     }
 
     #[test]

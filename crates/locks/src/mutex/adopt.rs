@@ -7,12 +7,20 @@ use super::{Mutex, SLEEPER, Shared, Token, Woken, is_free};
 use crate::bug::right;
 use crate::condvar::Parking;
 use crate::deadline::NEVER;
+use crate::turn::FIRST_LOOKS;
 use crate::{AtomicCell, RawLock};
 
 impl<P: Parking> Mutex<P> {
     /// Hint: a sleeper would be cared for.
     pub(crate) fn is_held(&self) -> bool {
         !is_free(self.word.load(Relaxed))
+    }
+
+    /// Waiters for this lock take no turn for `us` microseconds.
+    pub(crate) fn put_turns_off(&self, shared: &Shared, us: u32) {
+        if shared.spin_budget > FIRST_LOOKS {
+            self.turns.put_off(P::now(), us);
+        }
     }
 
     /// Makes the CPU that sleeps on `cell`, or is about to, a sleeper of this lock, and stores `value` in the cell. Does

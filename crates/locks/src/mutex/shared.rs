@@ -30,7 +30,7 @@ const NAPS: u32 = 22;
 /// What locks of a kind share: their patience.
 #[derive(Debug)]
 pub struct Shared {
-    pub(super) spin_budget: u32,
+    pub(crate) spin_budget: u32,
     pub(super) pace: Pace,
     pub(super) grace: u32,
     pub(super) patience: u32,
