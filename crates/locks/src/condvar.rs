@@ -16,9 +16,10 @@
 //!
 //! A waiter queues itself while it holds the mutex, releases the mutex, sleeps, and acquires the mutex again.
 //!
-//! **Why the first waiter looks before it sleeps.** It is the next to be notified. As long as a sleep and a wake-up cost, it looks
+//! **Why the first waiter looks before it sleeps.** It is the next to be notified. It looks for two of the mutex's spin budgets
 //! whether that happens, and then its notifier makes no system call. So two threads that pass items to each other, with a
-//! CPU each, stay awake. The others behind it wait for several notifications, and sleep at once.
+//! CPU each, stay awake. The others behind it wait for several notifications, and sleep at once. A CPU whose looks mostly
+//! fail takes none ([`Waiter::doubt`]): the one that would notify it may be waiting for this very processor.
 //!
 //! **A wait is a turn.** Waiters of the mutex yield now and then, for threads without a CPU (`turn.rs`). A thread that waits here
 //! gives its CPU away anyway. Where threads share a queue of items, more turns do harm: each brings another thread to the
@@ -73,6 +74,15 @@ const ASLEEP: u32 = 3;
 /// percentile of about this time. With 300 the throughput is 5 % less, with 4 a third less.
 const NO_TURN_US: u32 = 500;
 
+/// A CPU whose looks fail takes this many more of them in vain.
+const LOOKING: u32 = 8;
+
+/// Then it waits this many times without a look, and tries again. Looks in vain take up to 80 us, and a wait and a notification
+/// on one processor less than 1 us.
+const RESTING: u32 = 512;
+
+const MOST_DOUBT: u32 = LOOKING + RESTING;
+
 /// Waiters that a notification of all takes from the queue at a time, before it wakes them.
 const BATCH: usize = 64;
 
@@ -103,6 +113,13 @@ pub struct Waiter<P: Platform> {
     processor: P::U32,
     /// The address of the mutex that it acquires after the wait.
     mutex: P::Usize,
+    /// What speaks against looks before a sleep. Only its CPU uses it.
+    ///
+    /// | Value | Its CPU |
+    /// |---|---|
+    /// | 0 to `LOOKING` | looks; looks that fail add 1, and others subtract 1 |
+    /// | to `LOOKING + RESTING` | does not look; each wait adds 1, and the last one makes it `LOOKING` |
+    doubt: P::U32,
 }
 
 impl<P: Platform> Waiter<P> {
@@ -113,8 +130,34 @@ impl<P: Platform> Waiter<P> {
         previous: P::U32,
         processor: P::U32,
         mutex: P::Usize,
+        doubt: P::U32,
     ) -> Self {
-        Self { state, next, previous, processor, mutex }
+        Self { state, next, previous, processor, mutex, doubt }
+    }
+
+    /// Looks for a notification, unless that has mostly been in vain.
+    fn look(&self, looks: u32) {
+        let doubt = self.doubt.load(Relaxed);
+        let doubt = match doubt {
+            ..=LOOKING => {
+                let notified = |state| state != WAITING;
+                match self.state.spin_until(notified, Budget::Iterations(looks)) {
+                    Ok(_) => doubt.saturating_sub(1),
+                    Err(_) => doubt + 1,
+                }
+            }
+            MOST_DOUBT.. => LOOKING,
+            _ => doubt + 1,
+        };
+        self.doubt.store(doubt, Relaxed);
+    }
+
+    /// Changes `WAITING` into `ASLEEP`, unless a notification has come.
+    fn fall_asleep(&self) {
+        // Relaxed: the caller loads the state.
+        let unless_notified = || _ = self.state.compare_exchange(WAITING, ASLEEP, Relaxed, Relaxed);
+        let anyway = || self.state.store(ASLEEP, Relaxed);
+        right!(unless_notified(), P, D9CondvarSleepsThroughANotification, anyway());
     }
 }
 
@@ -153,7 +196,11 @@ impl<P: Parking> Condvar<P> {
         mutex.put_turns_off(shared, NO_TURN_US);
         release();
         right!((), P, D1CondvarQueuesLate, _ = self.locked(|| self.push(number)));
-        Self::fall_asleep(&me, if is_first { shared.spin_budget } else { 0 });
+        if is_first && shared.spin_budget > 0 {
+            // As long as a sleep costs, and once more for a notifier that must first be woken itself.
+            me.look(2 * shared.spin_budget);
+        }
+        me.fall_asleep();
         loop {
             if me.state.load(Relaxed) == ASLEEP {
                 sleep::<P>(&me.state, ASLEEP, deadline_ns);
@@ -174,17 +221,6 @@ impl<P: Parking> Condvar<P> {
                 _ => return (mutex.lock(&shared.after_a_sleep()), true),
             }
         }
-    }
-
-    /// Looks for a notification, and changes `WAITING` into `ASLEEP` if none has come.
-    fn fall_asleep(me: &Waiter<P>, looks: u32) {
-        if looks > 0 {
-            let _ = me.state.spin_until(|state| state != WAITING, Budget::Iterations(looks));
-        }
-        // Relaxed: the caller loads the state.
-        let unless_notified = || _ = me.state.compare_exchange(WAITING, ASLEEP, Relaxed, Relaxed);
-        let anyway = || me.state.store(ASLEEP, Relaxed);
-        right!(unless_notified(), P, D9CondvarSleepsThroughANotification, anyway());
     }
 
     /// Ends the longest wait. Returns whether there was one. `mutex_at` gets the address of a mutex with which a CPU waits, and

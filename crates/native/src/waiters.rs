@@ -92,7 +92,7 @@ impl Parking for Threads {
         let place = number - 1 + (1 << FIRST);
         let piece = place.ilog2();
         let zero = || AtomicU32::new(0);
-        let waiter = |_| Waiter::of(zero(), zero(), zero(), zero(), AtomicUsize::new(0));
+        let waiter = |_| Waiter::of(zero(), zero(), zero(), zero(), AtomicUsize::new(0), zero());
         let piece_of_table = TABLE[(piece - FIRST) as usize]
             .get_or_init(|| (0..1usize << piece).map(waiter).collect());
         &piece_of_table[(place - (1 << piece)) as usize]

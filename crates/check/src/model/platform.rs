@@ -44,7 +44,8 @@ impl Parking for LoomPlatform {
 
     fn own_waiter() -> u32 {
         let zero = || LoomU32::new(0);
-        let waiter = || Waiter::<Self>::of(zero(), zero(), zero(), zero(), LoomUsize::new(0));
+        let waiter =
+            || Waiter::<Self>::of(zero(), zero(), zero(), zero(), LoomUsize::new(0), zero());
         world().here().waiter.get_or_init(|| Rc::new(waiter()));
         Self::cpu_id() as u32 + 1
     }

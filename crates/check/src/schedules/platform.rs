@@ -217,7 +217,8 @@ impl Parking for SchedulePlatform {
     fn own_waiter() -> u32 {
         let world = world();
         let zero = || ScheduleU32::new(0);
-        let waiter = || Waiter::<Self>::of(zero(), zero(), zero(), zero(), ScheduleUsize::new(0));
+        let waiter =
+            || Waiter::<Self>::of(zero(), zero(), zero(), zero(), ScheduleUsize::new(0), zero());
         world.here().waiter.get_or_init(|| Rc::new(waiter()));
         world.me() as u32 + 1
     }

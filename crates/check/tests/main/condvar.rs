@@ -40,8 +40,11 @@ use Notify::{AllAfter, AllUnder, OneAfter, OneUnder};
 impl Store {
     /// Waiters for the mutex sleep at once, and each release wakes one, or only if no CPU has taken the mutex.
     fn new(rotates: bool) -> Rc<Self> {
+        Self::with(Shared::impatient(if rotates { 0 } else { NEVER }))
+    }
+
+    fn with(shared: Shared) -> Rc<Self> {
         let more = Condvar::of(LoomU32::new(0), LoomU32::new(0));
-        let shared = Shared::impatient(if rotates { 0 } else { NEVER });
         let mutex = Protected::with_shared(shared);
         Rc::new(Self { mutex, things: UnsafeCell::new(0), more })
     }
@@ -153,6 +156,23 @@ fn a_notification_beside_another_holder_is_not_lost() {
     model.passes();
     model.finds(Mutation::Seeded(Bug::D5CondvarMovesToAFreeMutex), DEADLOCK_MESSAGE);
     takers(3, 1, 2, (1, OneUnder), false).passes();
+}
+
+/// With a spin budget of a few looks.
+#[test]
+fn a_waiter_that_looks_first_is_notified() {
+    let model = Model::new(2, 2, || {
+        let store = Store::with(Shared::restless());
+        let shared = Rc::clone(&store);
+        on_cpus(2, move |cpu| match cpu {
+            0 => assert!(shared.take(NEVER)),
+            _ => shared.put(1, OneAfter),
+        });
+        store.mutex.assert_as_new();
+    });
+    let model = Bounded::new(model);
+    model.passes();
+    model.finds(Mutation::Seeded(Bug::D9CondvarSleepsThroughANotification), DEADLOCK_MESSAGE);
 }
 
 #[test]
