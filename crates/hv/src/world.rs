@@ -82,6 +82,9 @@ fn loads(domain: &Domain) -> Result<Loads, Refused> {
     if let Err(error) = lock.check_capacity(lockers(&loads, domain.vcpus) as usize) {
         return bad(error.to_string());
     }
+    if let Some(why) = domain.kernel.only_simulated() {
+        return bad(why.into());
+    }
     let kinds: Vec<&str> = domain.workload.0.iter().map(|w| w.kind.as_str()).collect();
     let kinds = kinds.join(", ");
     let among_data = loads.layout(LayoutOf::types::<u64, u64>()).is_some();

@@ -10,7 +10,7 @@ use Absent::{Means, Required};
 use Kind::{Tables, Text, Texts};
 use overspin_scenario::{
     CPU_NOISE, EVENT, GOVERNOR, HALT_POLLING, KERNEL, NOISE, PAUSE_LOOP_EXITING, POOL,
-    PREEMPTION_NOTIFICATION, QUANTILES, SCENARIO,
+    PREEMPTION_NOTIFICATION, QUANTILES, SCENARIO, STEAL_GOVERNOR,
 };
 
 /// The keys of a file: those of a scenario, and what to vary.
@@ -65,6 +65,7 @@ pub(crate) const SECTIONS: &[&Section] = &[
     &QUANTILES,
     &DOMAIN,
     &KERNEL,
+    &STEAL_GOVERNOR,
     &WORKLOAD,
     &EVENT,
     &VARY,

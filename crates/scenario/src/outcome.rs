@@ -205,6 +205,26 @@ pub struct DomainOutcome {
     /// What its cap did; `None` if it has none, or the scheduler does not count that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttling: Option<ThrottlingOutcome>,
+    /// How its tasks were folded onto fewer vCPUs; `None` if its kernel has no governor for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folding: Option<FoldingOutcome>,
+}
+
+/// What a governor of steal time did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoldingOutcome {
+    /// How often it looked at the time stolen.
+    pub samples: u64,
+    /// Stolen time that it has seen, of all its vCPUs: up to its last look.
+    pub steal: Picos,
+    /// How often it removed a core.
+    pub narrowed: u64,
+    /// How often it added one.
+    pub widened: u64,
+    /// Tasks that a tick took off a vCPU that was no longer preferred.
+    pub pushed: u64,
+    /// For how long vCPUs were preferred, summed over them.
+    pub preferred: Picos,
 }
 
 /// Extensions of time slices, by how they ended. One that has not ended is still granted.

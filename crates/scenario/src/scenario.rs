@@ -552,6 +552,9 @@ parameters! {
         slice_extension: Option<Picos> = time(Picos::us(5), Picos::us(50)), Means("none"),
             "The longest extension of the time slice of a task that asks for one (`slice_request`), before another task \
              takes over on the return from an interrupt to user mode (rseq, Linux 7.0: 5us).";
+        /// `None`: it uses all its vCPUs.
+        steal_governor: Option<StealGovernor> = Table(&STEAL_GOVERNOR), Means("all vCPUs are used"),
+            "Folds tasks onto fewer vCPUs while the host steals time. Only the world `sim` has it.";
         /// `None`: it does not run.
         vmstat: Option<Picos> = time(MS, LONGEST), Means("it does not run"),
             "Time between two lines of `vmstat`, which is printed with the results.";
@@ -573,9 +576,52 @@ impl Kernel {
                 "leave `scheduler` or `new_process` out",
             ));
         }
+        let Some(governor) = &self.steal_governor else { return Ok(()) };
+        if governor.low_permille > governor.high_permille {
+            return Err(Fault::new(
+                "steal_governor.low_permille",
+                format!(
+                    "{} is more than `high_permille`, {}: one ratio would remove a core and add one",
+                    governor.low_permille, governor.high_permille
+                ),
+                "make it at most `high_permille`",
+            ));
+        }
+        if self.hz == 0 {
+            return Err(Fault::new(
+                "steal_governor",
+                "a tick takes tasks off vCPUs that are no longer preferred, and `hz = 0` has no ticks",
+                "set `hz`, or leave `steal_governor` out",
+            ));
+        }
         Ok(())
     }
+
+    /// What it has that only a simulated kernel can have, in words; nothing if it can be another one.
+    #[must_use]
+    pub fn only_simulated(&self) -> Option<&'static str> {
+        self.steal_governor.is_some().then_some(
+            "`kernel.steal_governor` needs a kernel that knows the time that the host steals and folds its tasks onto fewer vCPUs; \
+             leave it out, or run the scenario in the world `sim`",
+        )
+    }
 }
+
+parameters! {
+    /// The defaults are those of Linux.
+    StealGovernor: pub STEAL_GOVERNOR at "[domain.kernel.steal_governor]",
+    "A kernel that folds its tasks onto fewer vCPUs while the host steals time from it (preferred CPUs, expected in Linux 7.4); an \
+     empty table has Linux's values." {
+        period: Picos = time(MS, Picos::sec(100)), Is("1s"),
+            "Time between two looks at the time stolen. Linux allows 100 ms to 100 s.";
+        high_permille: u32 = integer(0, 1000), Is("50"),
+            "Above this steal, in thousandths of the time of all its vCPUs, tasks leave the last core.";
+        low_permille: u32 = integer(0, 1000), Is("20"), "At this steal or less, they may use one core more.";
+        core: u32 = integer(1, 64), Is("1"), "vCPUs of a core, which come and go together (SMT siblings).";
+    }
+}
+
+defaults!(StealGovernor {});
 
 #[cfg(test)]
 mod tests {
@@ -629,6 +675,7 @@ mod tests {
         lacks_one_by_one(&HaltPolling::default(), &HALT_POLLING);
         lacks_one_by_one(&PreemptionNotification::default(), &PREEMPTION_NOTIFICATION);
         lacks_one_by_one(&Kernel::default(), &KERNEL);
+        lacks_one_by_one(&StealGovernor::default(), &STEAL_GOVERNOR);
         lacks_one_by_one(&Domain::new("d", 1, "ticket", Workloads(Vec::new())), &DOMAIN);
         lacks_one_by_one(&with_defaults::<Governor>(json!({})), &GOVERNOR);
         lacks_one_by_one(&with_defaults::<Pool>(json!({ "name": "p" })), &POOL);
@@ -662,5 +709,17 @@ mod tests {
         let fault = Host { halt_polling: Some(polling), ..Host::default() }.check().unwrap_err();
         assert_eq!(fault.key, "halt_polling.max");
         assert_eq!(Host::default().check(), Ok(()));
+        let with = |hz, low_permille| {
+            let steal_governor = Some(StealGovernor { low_permille, ..StealGovernor::default() });
+            let kernel = Kernel { hz, steal_governor, ..Kernel::default() };
+            kernel.agrees().map_err(|fault| fault.key)
+        };
+        assert_eq!(
+            with(1000, 50),
+            Ok(()),
+            "equal limits leave no room between them, which is legal"
+        );
+        assert_eq!(with(1000, 51), Err("steal_governor.low_permille".into()));
+        assert_eq!(with(0, 20), Err("steal_governor".into()));
     }
 }

@@ -231,6 +231,11 @@ fn what_no_kernel_could_do_is_refused() {
     let refused = Hv::default().supports(&scenario(1, "credit", Picos::ms(1), vec![without_ticks]));
     let why = refused.unwrap_err().to_string();
     assert!(why.contains("set `kernel.hz`") && why.contains("mode = \"kernel\""), "{why}");
+    let mut folds = program("ticket", GuestScheduler::Eevdf);
+    folds.kernel.steal_governor = Some(overspin_scenario::StealGovernor::default());
+    let refused = Hv::default().supports(&scenario(1, "credit", Picos::ms(1), vec![folds]));
+    let why = refused.unwrap_err().to_string();
+    assert!(why.contains("kernel.steal_governor") && why.contains("world `sim`"), "{why}");
     // What the kernel of a guest honours is not reported as ignored.
     let ignored = |domain| {
         let ignored =

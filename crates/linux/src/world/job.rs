@@ -47,6 +47,9 @@ fn job(domain: &Domain, notes: u64) -> Result<Job, Refused> {
             LOCKS.join(", ")
         )));
     }
+    if let Some(why) = domain.kernel.only_simulated() {
+        return Err(bad(why.into()));
+    }
     if domain.vcpus > MOST_VCPUS {
         let vcpus = domain.vcpus;
         return Err(bad(format!(

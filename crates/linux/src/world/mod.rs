@@ -114,6 +114,9 @@ mod tests {
         let mut two = scenario("ticket", 4, work.clone());
         two.domains[0].workload.0.push(work.into());
         assert!(refusal(&two).contains("one workload"), "{}", refusal(&two));
+        two.domains[0].workload.0.pop();
+        two.domains[0].kernel.steal_governor = Some(overspin_scenario::StealGovernor::default());
+        assert!(refusal(&two).contains("kernel.steal_governor"), "{}", refusal(&two));
         two.domains.clear();
         assert!(refusal(&two).contains("no domain"));
     }

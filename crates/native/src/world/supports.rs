@@ -30,6 +30,9 @@ pub(super) fn check(scenario: &Scenario, world: &ThreadsWorld) -> Result<Vec<Loa
             known: world.lock_names(),
         })?;
         let loads = Loads::of(domain, &world.workloads).map_err(|e| invalid(e.to_string()))?;
+        if let Some(why) = domain.kernel.only_simulated() {
+            return Err(invalid(why.into()));
+        }
         if let Some(needs) = loads.only_simulated() {
             let kinds: Vec<&str> = domain.workload.0.iter().map(|w| w.kind.as_str()).collect();
             let kinds = kinds.join(", ");

@@ -276,6 +276,10 @@ fn what_threads_cannot_do_is_named() {
     s.domains[0].workload = Workloads(vec![work::<Stream>("{}")]);
     let Err(Refused::Invalid(why)) = ThreadsWorld::default().supports(&s) else { panic!() };
     assert!(why.contains("stream") && why.contains("device"), "{why}");
+    s.domains[0].workload = Workloads(vec![contended()]);
+    s.domains[0].kernel.steal_governor = Some(overspin_scenario::StealGovernor::default());
+    let Err(Refused::Invalid(why)) = ThreadsWorld::default().supports(&s) else { panic!() };
+    assert!(why.contains("kernel.steal_governor") && why.contains("world `sim`"), "{why}");
     s.domains[0].lock = "no-lock".into();
     assert!(matches!(ThreadsWorld::default().supports(&s), Err(Refused::UnknownLock { .. })));
     let many = scenario(1, MS, vec![domain("guest", 5000, "ticket", contended())]);

@@ -23,7 +23,7 @@ macro_rules! row {
 }
 
 /// All instruments.
-pub static INSTRUMENTS: [Instrument; 10] = [
+pub static INSTRUMENTS: [Instrument; 12] = [
     Instrument {
         name: "run",
         places: "What the hypervisor sees of the domain. `elapsed` and `cpu` are of finished runs only.",
@@ -90,6 +90,22 @@ pub static INSTRUMENTS: [Instrument; 10] = [
         rows: extensions,
         of_vcpu: None,
         fits: |domain| domain.kernel.slice_extension.is_some(),
+    },
+    Instrument {
+        name: "steal",
+        places: "What the host steals from the domain, and what the domain does.",
+        metrics: || metrics(&steal()),
+        rows: steal,
+        of_vcpu: None,
+        fits: |_| true,
+    },
+    Instrument {
+        name: "folding",
+        places: "What a governor of stolen time does, in a domain whose kernel has one (`steal_governor`).",
+        metrics: || metrics(&folding()),
+        rows: folding,
+        of_vcpu: None,
+        fits: |domain| domain.kernel.steal_governor.is_some(),
     },
     Instrument {
         name: "quota",
@@ -215,6 +231,30 @@ fn extensions() -> Vec<Row> {
         row!("extensions", "", "extensions of time slices that the kernel granted", Every, |s| of_extensions(s, |e| e.granted)),
         row!("extensions-yielded", "", "extensions that the task gave back", Every, |s| of_extensions(s, |e| e.yielded)),
         row!("extensions-expired", "", "extensions that ran out", Every, |s| of_extensions(s, |e| e.expired)),
+    ]
+}
+
+#[rustfmt::skip]
+fn steal() -> Vec<Row> {
+    vec![
+        row!("stolen", "%", "time in which vCPUs wanted a pCPU and had none, in parts of the time of all vCPUs", Every, |s| Some(part(
+            s.domain().vcpus.iter().map(|v| v.runnable).sum(),
+            s.outcome.counted() * s.domain().vcpus.len() as u64,
+        ))),
+        row!("items", "1/s", "work items of all tasks of the domain", Every,
+            |s| Some(items(s.domain()) as f64 / s.outcome.lifetime(s.domain()).seconds())),
+    ]
+}
+
+#[rustfmt::skip]
+fn folding() -> Vec<Row> {
+    vec![
+        row!("preferred", "", "vCPUs that tasks were to use, on average", Every,
+            |s| s.domain().folding.map(|f| f.preferred.ratio(s.outcome.counted()))),
+        row!("narrowed", "", "how often the governor removed a core", Every, |s| s.domain().folding.map(|f| f.narrowed as f64)),
+        row!("widened", "", "how often it added one", Every, |s| s.domain().folding.map(|f| f.widened as f64)),
+        row!("pushed", "", "tasks that a tick took off a vCPU that they were not to use any more", Every,
+            |s| s.domain().folding.map(|f| f.pushed as f64)),
     ]
 }
 

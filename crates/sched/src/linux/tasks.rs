@@ -75,6 +75,15 @@ impl TaskQueues {
         next.map(|v| v.0)
     }
 
+    /// Ends the turn of the running task of `cpu`, which is charged: none runs there until the next pick.
+    pub fn stop(&mut self, cpu: u32) {
+        let queue = &mut self.queues[cpu as usize];
+        if let Some(current) = queue.current.take() {
+            let entity = &mut self.entities[current.index()];
+            queue.link(entity, current, self.class.key(entity));
+        }
+    }
+
     /// Whether `new`, which has just joined the queue of `cpu`, preempts the running task, which is charged.
     pub fn preempts(&mut self, cpu: u32, new: u32) -> bool {
         let queue = &mut self.queues[cpu as usize];

@@ -17,21 +17,21 @@ impl Guest {
         self.queues[index as usize].len() + usize::from(!self.is_idle(v))
     }
 
-    /// The vCPU with the fewest tasks among those that `task` may use (fork and exec balancing). The search
+    /// The vCPU with the fewest tasks among those that `task` may run on (fork and exec balancing). The search
     /// begins with the current vCPU, which therefore wins a tie.
     pub(super) fn idlest(&self, engine: &Engine, task: TaskRef) -> u32 {
         let here = engine.cpu().index;
         (0..self.vcpus)
             .map(|i| (here + i) % self.vcpus)
-            .filter(|i| task.may_use(*i))
+            .filter(|i| self.may_run(task, *i))
             .min_by_key(|i| self.load(engine, *i))
             .unwrap_or(here)
     }
 
-    /// Makes a waiting task runnable and notifies its vCPU. That is `target` if the task may use it, else
-    /// the idlest vCPU that it may use. Does nothing if the task is no longer waiting.
+    /// Makes a waiting task runnable and notifies its vCPU. That is `target` if the task may run there, else
+    /// the idlest vCPU on which it may. Does nothing if the task is no longer waiting.
     pub(super) fn wake(&self, engine: &Engine, task: TaskRef, target: u32) {
-        let target = if task.may_use(target) { target } else { self.idlest(engine, task) };
+        let target = if self.may_run(task, target) { target } else { self.idlest(engine, task) };
         self.lock_queue(engine, target);
         if task.state.get() == TaskState::Runnable {
             self.unlock_queue(engine, target);
@@ -100,9 +100,10 @@ impl Guest {
     /// more than one task (`busiest->nr_running > 1` in `load_balance_newidle`). One that has not come up yet keeps none.
     pub(super) fn pull(&self, engine: &Engine) -> bool {
         let here = engine.cpu().index;
+        let may_come = |task: TaskRef| self.may_run(task, here);
         let Some(from) = (1..self.vcpus)
             .map(|i| (here + i) % self.vcpus)
-            .filter(|i| self.queues[*i as usize].has_for(here))
+            .filter(|i| self.is_preferred(*i) && self.queues[*i as usize].has(&may_come))
             .filter(|i| {
                 let is_up = self.idle[*i as usize].rest.get() != Rest::Fresh;
                 self.load(engine, *i) > 1 || !is_up
@@ -112,7 +113,7 @@ impl Guest {
             return false;
         };
         self.lock_queue(engine, from);
-        let task = self.queues[from as usize].take_last(here);
+        let task = self.queues[from as usize].take_last(&may_come);
         if let (Some(task), Some(queues)) = (task, &self.eevdf) {
             queues.borrow_mut().leave(from, task.number());
         }

@@ -22,6 +22,7 @@ mod runqueue;
 mod shootdown;
 mod sleep;
 mod slice;
+mod steal_governor;
 mod task;
 mod tick;
 mod vmstat;
@@ -36,6 +37,7 @@ use runqueue::{Resched, RunQueue};
 pub(crate) use shootdown::Shootdowns;
 use sleep::Sleeper;
 use slice::Extensions;
+use steal_governor::Folding;
 use task::TaskState;
 pub(crate) use task::{Task, TaskRef};
 use vmstat::Vmstat;
@@ -96,6 +98,8 @@ pub(crate) struct Guest {
     pub disk: Option<Drive>,
     pub shootdowns: Option<Shootdowns>,
     extensions: Extensions,
+    /// `None`: its kernel uses all vCPUs.
+    folding: Option<Folding>,
     devices: Devices,
     pub vmstat: Vmstat,
     /// Names of the workload's locks. The runqueue locks follow, one for each vCPU.
@@ -172,6 +176,7 @@ impl Guest {
             disk: loads.disk().map(Drive::new),
             shootdowns: loads.unmaps().then(|| Shootdowns::new(engine, domain.vcpus)),
             extensions: Extensions::default(),
+            folding: Folding::of(domain),
             loads,
             devices: Devices::default(),
             vmstat: Vmstat::default(),

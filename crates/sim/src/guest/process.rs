@@ -23,12 +23,13 @@ impl Guest {
     pub(super) fn start_process(&self, engine: &Engine, task: TaskRef, vcpu: Option<u32>) {
         let here = engine.cpu().index;
         let in_place =
-            self.domain.kernel.new_process == NewProcess::Linux2626 && task.may_use(here);
+            self.domain.kernel.new_process == NewProcess::Linux2626 && self.may_run(task, here);
         if in_place && vcpu.is_none_or(|v| v == here) {
             self.child_runs_first(engine, task);
             return;
         }
-        let target = vcpu.unwrap_or_else(|| self.idlest(engine, task));
+        let target =
+            vcpu.filter(|v| !self.avoids(task, *v)).unwrap_or_else(|| self.idlest(engine, task));
         self.lock_queue(engine, target);
         self.enqueue(engine, task, target, SLEEPER_SLICES * self.domain.kernel.slice);
     }
@@ -85,6 +86,9 @@ impl Guest {
         self.lock_queue(engine, here.min(target));
         self.lock_queue(engine, here.max(target));
         if self.queue(engine.cpu()).take(task) {
+            if let Some(queues) = &self.eevdf {
+                queues.borrow_mut().leave(here, task.number());
+            }
             self.enqueue(engine, task, target, Picos::MAX);
         } else {
             self.unlock_queue(engine, target);

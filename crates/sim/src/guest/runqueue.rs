@@ -134,15 +134,15 @@ impl RunQueue {
         Some(task)
     }
 
-    /// Whether a waiting task may use `vcpu`.
-    pub(super) fn has_for(&self, vcpu: u32) -> bool {
-        self.queue.borrow().iter().any(|t| t.may_use(vcpu))
+    /// Whether one of the waiting tasks `may` leave.
+    pub(super) fn has(&self, may: impl Fn(TaskRef) -> bool) -> bool {
+        self.queue.borrow().iter().any(|t| may(*t))
     }
 
-    /// Removes and returns the task to give away to `vcpu`: of those that may use it, the one that would run last.
-    pub(super) fn take_last(&self, vcpu: u32) -> Option<TaskRef> {
+    /// Removes and returns the task to give away: of those that `may` leave, the one that would run last.
+    pub(super) fn take_last(&self, may: impl Fn(TaskRef) -> bool) -> Option<TaskRef> {
         let mut queue = self.queue.borrow_mut();
-        let may = queue.iter().enumerate().filter(|(_, t)| t.may_use(vcpu));
+        let may = queue.iter().enumerate().filter(|(_, t)| may(**t));
         let (at, task) = may.max_by_key(|(_, t)| t.vruntime.get())?;
         let task = *task;
         queue.remove(at);
@@ -247,6 +247,13 @@ impl Guest {
         if let Some(task) = prev.index.filter(|_| !goes_on) {
             queues.leave(v.index, task);
         }
+        if queue.moving.get().is_some() {
+            queues.stop(v.index);
+            if goes_on {
+                queue.insert(prev);
+            }
+            return self.idle_of(v);
+        }
         let next = queues.pick(v.index).map_or_else(|| self.idle_of(v), |t| self.task(t as usize));
         if next != prev {
             queue.remove(next);
@@ -265,7 +272,13 @@ impl Guest {
             return;
         };
         let new = task.queue.replace(Some(index)).is_none();
-        queues.borrow_mut().enqueue(index, task.number(), new);
+        let mut queues = queues.borrow_mut();
+        if credit == Picos::MAX && !new {
+            // It is owed all that it was owed: it comes from another queue and did not sleep.
+            queues.arrive(index, task.number());
+        } else {
+            queues.enqueue(index, task.number(), new);
+        }
     }
 
     /// Marks `next` as the task of the vCPU. No simulated time passes from here to the suspension, so no

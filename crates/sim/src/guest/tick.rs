@@ -1,5 +1,5 @@
 //! The timer interrupt: tick accounting, time-slice checks and sleepers. One one-shot timer serves
-//! ticks, sleepers and extensions of time slices. Idle vCPUs take no ticks (`NO_HZ`).
+//! ticks, sleepers, extensions of time slices and the governor of stolen time. Idle vCPUs take no ticks (`NO_HZ`).
 
 use super::Guest;
 use super::runqueue::Resched;
@@ -21,12 +21,12 @@ impl Guest {
         (now + self.period - phase) / self.period * self.period + phase
     }
 
-    /// Programs the vCPU's timer for the next tick, sleeper, or end of an extension.
+    /// Programs the vCPU's timer for the next tick, sleeper, end of an extension, or look at the steal clocks.
     pub(super) fn program_timer(&self, engine: &Engine, v: &Vcpu) {
         let queue = self.queue(v);
         let sleeper = queue.sleepers.borrow().peek().map_or(Picos::MAX, |s| s.0.until);
         let extension = queue.extension.get().unwrap_or(Picos::MAX);
-        let at = queue.next_tick.get().min(sleeper).min(extension);
+        let at = queue.next_tick.get().min(sleeper).min(extension).min(self.next_look(v));
         if v.irqs.timer.due() != at {
             engine.burn(engine.costs.hypercall.next());
             engine.set_guest_timer(engine.cpu(), at);
@@ -68,6 +68,7 @@ impl Guest {
             self.wake(engine, task, v.index);
         }
         self.extension_expires(engine);
+        self.govern(engine);
         self.program_timer(engine, v);
     }
 
@@ -97,6 +98,7 @@ impl Guest {
         {
             self.ask(queue);
         }
+        self.push_away(engine, v, task);
         self.unlock_queue(engine, v.index);
         if v.irqs.ticks.get().is_multiple_of(BALANCE_TICKS) {
             self.kick_an_idle_vcpu(engine, v);
@@ -110,7 +112,7 @@ impl Guest {
         }
         let idle = (1..self.vcpus)
             .map(|i| &engine.vcpus[(self.first + (v.index + i) % self.vcpus) as usize])
-            .find(|o| self.is_idle(o) && self.queue(o).len() == 0);
+            .find(|o| self.is_preferred(o.index) && self.is_idle(o) && self.queue(o).len() == 0);
         if let Some(other) = idle {
             engine.send_resched(other);
         }

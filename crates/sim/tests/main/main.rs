@@ -27,6 +27,7 @@ mod several;
 mod shares;
 mod shootdown;
 mod slice_extension;
+mod steal_governor;
 mod stream;
 mod ticks;
 mod user_mode;

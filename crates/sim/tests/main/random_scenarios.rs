@@ -8,8 +8,8 @@ use overspin_host::Refused;
 use overspin_scenario::{
     Change, Costs, DirectedYieldRules, Domain, Ending, Event, HaltPolling, Host, Kernel, MS, NS,
     NewProcess, Noise, NoisePlacement, NotificationProtocol, NotifiedGuests, PauseLoopExiting,
-    Picos, Pool, Preemption, PreemptionNotification, Quantiles, Scenario, Settings, US, Varying,
-    Workloads,
+    Picos, Pool, Preemption, PreemptionNotification, Quantiles, Scenario, Settings, StealGovernor,
+    US, Varying, Workloads,
 };
 use overspin_workload::{BurnWait, Distribution, LockLoop, Mode, SliceRequest};
 use proptest::prelude::*;
@@ -103,6 +103,13 @@ fn guest() -> impl Strategy<Value = Domain> {
                     pv_tlb_flush: vcpus % 2 == 0,
                     slice_extension: (weight % 3 > 0)
                         .then(|| Picos::us(5 + u64::from(weight) % 46)),
+                    // From limits that nearly every look exceeds to some that none does.
+                    steal_governor: (hz > 0 && weight % 4 > 0).then(|| StealGovernor {
+                        period: MS * u64::from(1 + weight % 3),
+                        high_permille: weight / 2,
+                        low_permille: weight / 5,
+                        core: 1 + weight % 5 / 3,
+                    }),
                     ..Kernel::default()
                 },
                 ..domain(vcpus, lock, workload)
@@ -345,6 +352,12 @@ proptest! {
             }
             if let Some(e) = &d.extensions {
                 outstanding(e, asked.vcpus);
+            }
+            if let Some(f) = &d.folding {
+                prop_assert!(f.steal <= d.vcpus.iter().map(|v| v.runnable).sum::<Picos>());
+                prop_assert!(f.preferred >= outcome.elapsed);
+                prop_assert!(f.preferred <= outcome.elapsed * u64::from(asked.vcpus));
+                prop_assert!(f.narrowed + f.widened <= f.samples && f.widened <= f.narrowed);
             }
             if let Some(s) = &d.shootdowns {
                 prop_assert!(s.preempted <= s.waited && s.waited <= outcome.elapsed * d.tasks.len() as u64);

@@ -21,8 +21,8 @@ use overspin_report::{Block, Grid, MOST_LINES, micros, seconds, share};
 use overspin_runs::catalog::catalog;
 use overspin_runs::run::causes::{compact, grid, row};
 use overspin_scenario::{
-    Cause, DomainOutcome, Ending, ExtensionOutcome, LongWait, Outcome, Picos, Scenario,
-    ShootdownOutcome, VcpuId, VcpuOutcome, WaitCauses,
+    Cause, DomainOutcome, Ending, ExtensionOutcome, FoldingOutcome, LongWait, Outcome, Picos,
+    Scenario, ShootdownOutcome, VcpuId, VcpuOutcome, WaitCauses,
 };
 
 /// Most locks in a table.
@@ -195,6 +195,7 @@ fn domain_story(domain: &DomainOutcome, time: Picos, blocks: &mut Vec<Block>) {
         blocks.push(Block::Text(shootdown_story(shootdowns, vcpu_time)));
     }
     blocks.extend(domain.extensions.map(|of| Block::Text(extension_story(of))));
+    blocks.extend(domain.folding.map(|of| Block::Text(folding_story(of, time))));
     blocks.extend(exit_story(domain).map(Block::Text));
     if all.total() == Picos::ZERO {
         let waited: Picos = domain.locks.iter().map(|l| l.wait_total).sum();
@@ -275,6 +276,17 @@ fn extension_story(of: ExtensionOutcome) -> String {
     format!(
         "The kernel granted {granted} extensions of time slices. Tasks gave {yielded} back after their sections and ended \
          {aborted} by other system calls; {expired} expired, and the next preemption ended {revoked}."
+    )
+}
+
+/// How far the kernel folded its tasks, and how often it changed its mind.
+fn folding_story(of: FoldingOutcome, time: Picos) -> String {
+    let FoldingOutcome { samples, steal, narrowed, widened, pushed, preferred } = of;
+    format!(
+        "The kernel preferred {:.1} vCPUs on average. In {samples} looks it saw {} s stolen, removed a core {narrowed} times and \
+         added one {widened} times. Ticks took {pushed} tasks off vCPUs that were no longer preferred.",
+        preferred.ratio(time),
+        seconds(steal),
     )
 }
 
