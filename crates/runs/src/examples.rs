@@ -4,7 +4,7 @@
 use std::path::Path;
 
 /// Names and texts, by name.
-pub const EXAMPLES: [(&str, &str); 22] = [
+pub const EXAMPLES: [(&str, &str); 23] = [
     ("aligned-locks", include_str!("../../../examples/aligned-locks.toml")),
     ("boost-latency", include_str!("../../../examples/boost-latency.toml")),
     ("container-quota", include_str!("../../../examples/container-quota.toml")),
@@ -21,6 +21,7 @@ pub const EXAMPLES: [(&str, &str); 22] = [
     ("pv-and-hvm", include_str!("../../../examples/pv-and-hvm.toml")),
     ("real-overcommit", include_str!("../../../examples/real-overcommit.toml")),
     ("spin-then-block", include_str!("../../../examples/spin-then-block.toml")),
+    ("steal-governor", include_str!("../../../examples/steal-governor.toml")),
     ("threads-over-vcpus", include_str!("../../../examples/threads-over-vcpus.toml")),
     ("three-worlds", include_str!("../../../examples/three-worlds.toml")),
     ("tick-thief", include_str!("../../../examples/tick-thief.toml")),

@@ -243,6 +243,11 @@ fn steal() -> Vec<Row> {
         ))),
         row!("items", "1/s", "work items of all tasks of the domain", Every,
             |s| Some(items(s.domain()) as f64 / s.outcome.lifetime(s.domain()).seconds())),
+        row!("least-to-most", "%", "work items of the domain that does least, in parts of those of the domain that does most", Every, |s| {
+            let all = || s.outcome.domains.iter().map(|d| items(d) as f64 / s.outcome.lifetime(d).seconds());
+            let most = all().fold(0.0, f64::max);
+            (most > 0.0).then(|| 100.0 * all().fold(most, f64::min) / most)
+        }),
     ]
 }
 
