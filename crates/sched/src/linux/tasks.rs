@@ -159,4 +159,23 @@ mod tests {
         }
         assert!(ran.iter().all(|ms| (49..=51).contains(ms)), "{ran:?}");
     }
+
+    /// A task whose turn was ended waits like the others: each is picked once, and can leave.
+    #[test]
+    fn a_task_that_is_stopped_stays_on_its_queue() {
+        let mut queues = TaskQueues::new(true, 2, Nanos::MS);
+        let (one, other) = (queues.add(), queues.add());
+        queues.enqueue(0, one, true);
+        queues.enqueue(0, other, true);
+        let first = queues.pick(0).unwrap();
+        queues.charge(0, Nanos::MS);
+        queues.stop(0);
+        queues.check().unwrap();
+        queues.stop(0);
+        queues.leave(0, first);
+        queues.arrive(1, first);
+        assert_eq!(queues.pick(1), Some(first));
+        assert_eq!(queues.pick(0), Some(one + other - first));
+        queues.check().unwrap();
+    }
 }
