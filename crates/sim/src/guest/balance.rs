@@ -103,7 +103,7 @@ impl Guest {
         let may_come = |task: TaskRef| self.may_run(task, here);
         let Some(from) = (1..self.vcpus)
             .map(|i| (here + i) % self.vcpus)
-            .filter(|i| self.is_preferred(*i) && self.queues[*i as usize].has(&may_come))
+            .filter(|i| self.is_preferred(*i) && self.queues[*i as usize].has(may_come))
             .filter(|i| {
                 let is_up = self.idle[*i as usize].rest.get() != Rest::Fresh;
                 self.load(engine, *i) > 1 || !is_up
@@ -113,7 +113,7 @@ impl Guest {
             return false;
         };
         self.lock_queue(engine, from);
-        let task = self.queues[from as usize].take_last(&may_come);
+        let task = self.queues[from as usize].take_last(may_come);
         if let (Some(task), Some(queues)) = (task, &self.eevdf) {
             queues.borrow_mut().leave(from, task.number());
         }
