@@ -25,6 +25,8 @@ pub struct Profile {
     pub overtaken: usize,
     /// There are fair schedules by which the others keep a CPU away for ever.
     pub starves: bool,
+    /// Its longest nap, in nanoseconds. Nothing ends a nap early.
+    pub longest_nap: u64,
 }
 
 impl Default for Profile {
@@ -38,6 +40,7 @@ impl Default for Profile {
             leaves_hints: false,
             overtaken: 100,
             starves: true,
+            longest_nap: 1_000_000,
         }
     }
 }
@@ -64,13 +67,16 @@ const TOUCHES_AFTER_RELEASE: &[&str] =
     &["xen-pv", "pv-ticket-2012-small", "pv-ticket-2012", "mutexee", "mutex"];
 
 /// Locks that keep no record of waiters.
-const KEEPS_NO_RECORD: &[&str] = &["tas", "ttas", "qspinlock-tas"];
+const KEEPS_NO_RECORD: &[&str] = &["tas", "ttas", "s-lock", "qspinlock-tas"];
 
 /// Locks that ask how long they may still run before they try.
 const ASKS_FOR_TIME: &[&str] = &["i-spinlock"];
 
 /// Locks whose release may leave a flag set although no CPU waits.
 const LEAVES_HINTS: &[&str] = &["pv-ticket", "pv-ticket-2012", "pv-ticket-2012-small"];
+
+/// Locks with long naps, which end no sooner if the lock becomes free: it is how they are.
+const LONG_NAPS: &[(&str, u64)] = &[("s-lock", overspin_locks::s_lock::LONGEST_NAP)];
 
 /// Locks that promise no order, but in which a waiter's turn comes.
 const LETS_EACH_IN: &[&str] =
@@ -88,6 +94,10 @@ impl Profile {
             asks_for_time: ASKS_FOR_TIME.contains(&lock.name),
             leaves_hints: LEAVES_HINTS.contains(&lock.name),
             overtaken: if lock.fair { 10 } else { usual.overtaken },
+            longest_nap: LONG_NAPS
+                .iter()
+                .find(|(name, _)| *name == lock.name)
+                .map_or(usual.longest_nap, |(_, nanos)| *nanos),
             starves: !lock.fair && !LETS_EACH_IN.contains(&lock.name),
         }
     }
@@ -101,6 +111,7 @@ pub fn named_in_tables() -> impl Iterator<Item = &'static str> {
     PREEMPTIONS
         .iter()
         .map(|(name, _)| *name)
+        .chain(LONG_NAPS.iter().map(|(name, _)| *name))
         .chain(flagged)
         .chain(crate::seeded::locks())
         .chain(crate::special::locks())

@@ -42,6 +42,7 @@ pub mod qspinlock;
 pub mod qspinlock_unfair;
 mod registry;
 pub mod rwlock;
+pub mod s_lock;
 pub mod shfllock;
 pub mod tas;
 pub mod ticket;

@@ -31,14 +31,19 @@ impl<P: Platform> Generator<P> {
     /// same number, which does no harm.
     pub(crate) fn draw(&self) -> u32 {
         let state = self.own();
-        // Marsaglia's xorshift with 32 bits of state, "Xorshift RNGs", 2003.
-        let mut x = state.load(Relaxed);
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
+        let x = after(state.load(Relaxed));
         state.store(x, Relaxed);
         x
     }
+}
+
+/// The draw after `x`, which is not 0.
+pub(crate) const fn after(mut x: u32) -> u32 {
+    // Marsaglia's xorshift with 32 bits of state, "Xorshift RNGs", 2003.
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    x
 }
 
 /// A draw that wins once in `one_in`.

@@ -66,6 +66,7 @@ registry! { ($)
     ticket_backoff: TicketBackoff, INFO, aliases [];
     xen_pv: XenPv, INFO, aliases [];
     futex: Futex, INFO, aliases [];
+    s_lock: SLock, INFO, aliases ["s_lock"];
     pv_ticket: PvTicket2012Small, SMALL_INFO_2012, aliases [];
     pv_ticket: PvTicket2012, INFO_2012, aliases [];
     preemptable: PreemptableTicket, INFO, aliases ["pmtlock"];

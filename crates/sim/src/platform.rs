@@ -314,6 +314,17 @@ impl Platform for SimPlatform {
             }
         }
     }
+    /// A task of user mode sleeps in a system call. A kernel cannot sleep with a spinlock that it takes: it pauses.
+    fn nap(nanos: u64) {
+        let engine = engine();
+        let Some(task) = engine.user_task() else { return Self::relax() };
+        engine.begin_wait();
+        let guest = engine.guest(task.guest);
+        guest.count_slow_path(engine);
+        let stands_back = engine.stand_back();
+        guest.nap(engine, task, nanos * NS);
+        engine.ask_again(stands_back);
+    }
     fn now() -> u64 {
         engine().now() / NS
     }

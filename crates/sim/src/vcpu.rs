@@ -197,6 +197,13 @@ impl Default for OwnOperation {
     }
 }
 
+impl OwnOperation {
+    /// Whether the task waits for a lock, or takes one.
+    pub(crate) fn wants(&self) -> bool {
+        self.wants != NONE
+    }
+}
+
 impl LockOperation {
     /// Takes the operation of the outgoing task, and goes on with that of the incoming one.
     pub(crate) fn exchange(&self, incoming: OwnOperation) -> OwnOperation {

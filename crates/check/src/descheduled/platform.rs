@@ -132,6 +132,10 @@ impl Platform for Away {
         world().gives_way();
         world().waits();
     }
+    fn nap(_: u64) {
+        // The CPU may do something else meanwhile. A step stands for the nap, however long.
+        Self::yield_now();
+    }
     fn now() -> u64 {
         world().steps.get() * STEP
     }

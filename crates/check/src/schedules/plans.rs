@@ -14,7 +14,7 @@ use super::platform::SchedulePlatform;
 use super::rivalry::Rivalry;
 use super::strategy::Plan;
 use super::world::world;
-use crate::NO_SPIN;
+use crate::{NO_SPIN, Profile};
 use crate::asked::{self, OutOfNodes};
 
 /// Interrupts of each CPU in `mixed`. With only one, bugs of nested waits take four times as many schedules to
@@ -42,6 +42,7 @@ pub(crate) struct Protected<L> {
 
 impl<L: RawLock<SchedulePlatform>> Protected<L> {
     pub(crate) fn new(shared: &L::Shared) -> Self {
+        world().let_nap(Profile::of(&L::INFO).longest_nap);
         Self {
             lock: L::new(),
             held: AtomicBool::new(false),

@@ -17,7 +17,7 @@ use shuttle::thread::Thread;
 use super::memory::{Consistency, Loaded, Memory};
 use super::one_in;
 use super::platform::SchedulePlatform;
-use crate::Mutation;
+use crate::{Mutation, Profile};
 use crate::asked::{Tries, Watch};
 use crate::model::FREED_MESSAGE;
 
@@ -35,8 +35,6 @@ const STUCK_PER_CPU: usize = STUCK / 16;
 /// in all. In mcs-tp a waiter may find that it is the holder, pass over all others that gave up, and be struck by an interrupt
 /// meanwhile: 10 for each CPU were seen.
 const LATE_PER_CPU: usize = 24;
-/// The longest nap, in nanoseconds: nothing ends it early.
-const LONGEST_NAP: u64 = 1_000_000;
 
 /// The most looks of a spin in an attempt: some 100 us, in which no CPU looks at the clock.
 const MOST_LOOKS: u32 = 1 << 14;
@@ -117,6 +115,8 @@ pub struct World {
     /// The number of places for locks in hash tables.
     pub(super) deals: Cell<usize>,
     pub(super) time: Cell<u64>,
+    /// The longest nap that the lock may take, in nanoseconds.
+    longest_nap: Cell<u64>,
     /// Counts the events to be ordered: arrivals and grants.
     stamp: Cell<u64>,
     /// Accesses and pauses since the last acquisition.
@@ -157,6 +157,7 @@ impl World {
             level: Cell::new(0),
             deals: Cell::new(PLACES),
             time: Cell::new(0),
+            longest_nap: Cell::new(Profile::default().longest_nap),
             stamp: Cell::new(0),
             idle_steps: Cell::new(0),
             turn: AtomicBool::new(false),
@@ -208,6 +209,11 @@ impl World {
     /// All CPUs start at this context level, as if they had been interrupted that often.
     pub(super) fn begin_at_level(&self, level: usize) {
         self.level.set(level);
+    }
+
+    /// Sets the longest nap of the lock, in nanoseconds.
+    pub(super) fn let_nap(&self, nanos: u64) {
+        self.longest_nap.set(nanos);
     }
 
     /// Sets the number of places that locks in hash tables are drawn from.
@@ -275,7 +281,7 @@ impl World {
     /// Notes that this CPU naps, and lets that time pass. A CPU that looks at the clock before each nap naps once at most when its
     /// deadline has passed: the clock may have gone on since the look.
     pub(super) fn naps(&self, nanos: u64) {
-        assert!(nanos <= LONGEST_NAP, "{TOO_LATE}: it naps for {nanos} ns");
+        assert!(nanos <= self.longest_nap.get(), "{TOO_LATE}: it naps for {nanos} ns");
         if let Some(attempt) = self.late_attempt() {
             assert!(attempt.naps == 0, "{TOO_LATE}: it naps after its deadline");
             self.here().attempt.set(Some(Attempt { naps: 1, ..attempt }));

@@ -111,11 +111,7 @@ impl Env for TaskEnv<'_> {
             return;
         }
         self.guest.end_extension(self.engine, Ends::Aborted);
-        let until = self.engine.now() + time;
-        self.task.state.set(TaskState::Sleeping);
-        let v = self.engine.cpu();
-        self.guest.queue(v).sleep_until(until, self.task);
-        self.guest.schedule(self.engine);
+        self.guest.sleep_for(self.engine, self.task, time);
     }
 
     fn yield_vcpu(&self) {

@@ -6,6 +6,7 @@ use super::{Guest, TaskRef, TaskState};
 use crate::engine::Engine;
 use overspin_host::block::Block;
 use overspin_host::{Moment, SleepEvent};
+use overspin_scenario::Picos;
 use overspin_workload::Mode;
 
 /// One that sleeps until a wake-up at an address.
@@ -91,7 +92,24 @@ impl Guest {
         });
     }
 
-    fn tell_sleep(&self, engine: &Engine, task: TaskRef, what: SleepEvent) {
+    /// Puts `task`, the current one, to sleep for `time` (`nanosleep`). Nothing ends it early.
+    pub(crate) fn nap(&self, engine: &Engine, task: TaskRef, time: Picos) {
+        self.system_call(engine, Ends::Aborted, || {
+            self.tell_sleep(engine, task, SleepEvent::Begins);
+            self.sleep_for(engine, task, time);
+            self.tell_sleep(engine, task, SleepEvent::Returns);
+        });
+    }
+
+    /// What a system call of `task`, the current one, does to sleep for `time`.
+    pub(super) fn sleep_for(&self, engine: &Engine, task: TaskRef, time: Picos) {
+        let until = engine.now() + time;
+        task.state.set(TaskState::Sleeping);
+        self.queue(engine.cpu()).sleep_until(until, task);
+        self.schedule(engine);
+    }
+
+    pub(super) fn tell_sleep(&self, engine: &Engine, task: TaskRef, what: SleepEvent) {
         engine.tell(Moment::TaskSleep { domain: self.id as u16, task: task.number(), what });
     }
 

@@ -5,6 +5,7 @@ use super::Guest;
 use super::runqueue::Resched;
 use crate::engine::Engine;
 use crate::vcpu::Vcpu;
+use overspin_host::SleepEvent;
 use overspin_scenario::Picos;
 use overspin_workload::Mode;
 
@@ -65,6 +66,9 @@ impl Guest {
                 }
             };
             let Some(task) = due else { break };
+            if task.lock.get().wants() {
+                self.tell_sleep(engine, task, SleepEvent::Wakes);
+            }
             self.wake(engine, task, v.index);
         }
         self.extension_expires(engine);
