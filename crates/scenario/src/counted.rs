@@ -1,9 +1,9 @@
 //! The part of a run that counts: what comes after its warm-up, and whether that was steady.
 
 use crate::{
-    DiskOutcome, DomainOutcome, ExtensionOutcome, FoldingOutcome, LatencyOutcome, LineOutcome,
-    LockOutcome, NoiseOutcome, Outcome, PcpuOutcome, Picos, ShootdownOutcome, TaskOutcome,
-    ThrottlingOutcome, VcpuOutcome, WindowOutcome,
+    DiskOutcome, DomainOutcome, ExcursionOutcome, ExtensionOutcome, FoldingOutcome, LatencyOutcome,
+    LineOutcome, LockOutcome, NoiseOutcome, Outcome, PcpuOutcome, Picos, ShootdownOutcome,
+    TaskOutcome, ThrottlingOutcome, VcpuOutcome, WindowOutcome,
 };
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -161,7 +161,7 @@ macro_rules! less {
 less! {
     PcpuOutcome { busy switching idle switches }
     NoiseOutcome { running runnable wakes }
-    DomainOutcome { vcpus locks tasks lines disk shootdowns extensions throttling folding }
+    DomainOutcome { vcpus locks tasks lines disk shootdowns extensions excursions throttling folding }
     VcpuOutcome {
         running runnable blocked offline spinning waiting dispatches migrations ticks spin_exits exiting interrupted
         directed_yields polling windows
@@ -174,6 +174,7 @@ less! {
     DiskOutcome { pages requests seeks busy }
     ThrottlingOutcome { periods throttled time }
     ShootdownOutcome { shootdowns interrupts skipped waited preempted }
+    ExcursionOutcome { number preempted }
     ExtensionOutcome { granted yielded aborted expired revoked }
     FoldingOutcome { samples steal narrowed widened pushed preferred }
 }

@@ -202,6 +202,9 @@ pub struct DomainOutcome {
     /// Extensions of its tasks' time slices; `None` if its kernel grants none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<ExtensionOutcome>,
+    /// What its tasks did in their kernel in the middle of sections; `None` if they make no such excursions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excursions: Option<ExcursionOutcome>,
     /// What its cap did; `None` if it has none, or the scheduler does not count that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttling: Option<ThrottlingOutcome>,
@@ -225,6 +228,15 @@ pub struct FoldingOutcome {
     pub pushed: u64,
     /// For how long vCPUs were preferred, summed over them.
     pub preferred: Picos,
+}
+
+/// Entries into the kernel in sections of user mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExcursionOutcome {
+    /// How many there were.
+    pub number: u64,
+    /// Those in which, or on the return from which, another task took over.
+    pub preempted: u64,
 }
 
 /// Extensions of time slices, by how they ended. One that has not ended is still granted.

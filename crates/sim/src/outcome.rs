@@ -125,6 +125,7 @@ fn domain_outcome(engine: &Engine, guest: &Guest) -> DomainOutcome {
         shootdowns: guest.shootdowns.as_ref().map(Shootdowns::outcome),
         extensions: guest.extension_outcome(),
         folding: guest.folding_outcome(engine.now()),
+        excursions: guest.excursion_outcome(),
         throttling: engine.look_at(guest.first, |h, local| {
             let told = h.throttling(h.machine().domain_of(local), engine.nanos())?;
             let (periods, throttled) = (told.periods, told.throttled);

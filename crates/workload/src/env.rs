@@ -43,6 +43,32 @@ words! {
     }
 }
 
+words! {
+    Excursion, "How a task in user mode enters its kernel in a section." {
+        Fault = "fault", "A page fault: an exception, whose return to user mode may grant an extension of the time slice.";
+        SystemCall = "system-call", "A system call: it ends an extension of the time slice.";
+    }
+}
+
+words! {
+    Waking, "What wakes a thread that sleeps between sections." {
+        Timer = "timer", "The timer of the vCPU on which it went to sleep.";
+        Elsewhere = "elsewhere", "An interrupt of another vCPU, by lot, as where a network card or another process wakes it: \
+                                  that vCPU's kernel says so to the thread's own, by an interrupt or lazily (`kernel.preemption`).";
+    }
+}
+
+/// A section of user mode in which the task may enter its kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Trip {
+    /// Time in user mode from the latest return out of the kernel to the lock.
+    pub run_up: Picos,
+    /// Time in user mode in the section.
+    pub work: Picos,
+    /// What happens halfway through the section, and the time that the kernel takes for it.
+    pub excursion: Option<(Excursion, Picos)>,
+}
+
 /// How a lock is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockUse {
@@ -75,6 +101,16 @@ pub trait Env {
     fn next_tick(&self, of: Ticks) -> Option<Picos>;
     /// From now on, asks for extensions of the time slice around locks of user mode, of which it takes one at a time.
     fn ask_for_extensions(&self, _when: SliceRequest) {}
+    /// Takes a lock of user mode and releases it, with excursions. Only where
+    /// [`Load::makes_excursions`](crate::Load::makes_excursions) says so.
+    fn trip(&self, lock: LockId, trip: Trip) {
+        self.compute(trip.run_up, Mode::User);
+        self.section(lock, LockUse::User, trip.work);
+    }
+    /// [`sleep`](Self::sleep), until an interrupt of another vCPU wakes the task.
+    fn sleep_until_woken(&self, time: Picos) {
+        self.sleep(time);
+    }
     /// Takes a lock, computes for `work` in kernel mode, releases it.
     fn section(&self, lock: LockId, how: LockUse, work: Picos);
     /// Takes a lock, which this task must release.

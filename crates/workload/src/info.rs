@@ -56,6 +56,11 @@ pub trait Load: fmt::Debug + Send + Sync {
     fn asks_for_extensions(&self) -> bool {
         false
     }
+    /// Whether its tasks enter their kernel from user mode at given places: in sections ([`Env::trip`](crate::Env::trip)), or
+    /// until another vCPU wakes them. Only a simulated kernel can have that.
+    fn makes_excursions(&self) -> bool {
+        false
+    }
     /// The disk that it writes to.
     fn disk(&self) -> Option<&Disk> {
         None

@@ -62,7 +62,10 @@ pub use burnwait::{BurnWait, Distribution};
 pub use count::Count;
 pub use dbench::{Dbench, Placement, Sections};
 pub use disk::Disk;
-pub use env::{Env, LockId, LockUse, Mode, Program, Semaphore, SliceRequest, Ticks, WordId};
+pub use env::{
+    Env, Excursion, LockId, LockUse, Mode, Program, Semaphore, SliceRequest, Ticks, Trip, Waking,
+    WordId,
+};
 pub use info::{Load, Start, WorkloadInfo};
 pub use kernbench::Kernbench;
 pub use kernel_work::KernelLock;

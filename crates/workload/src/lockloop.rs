@@ -2,7 +2,10 @@
 //! them it is what servers do.
 
 use crate::parameters::parameters;
-use crate::{Env, Fault, Load, LockUse, Mode, Program, SliceRequest, Start, WorkloadInfo, threads};
+use crate::{
+    Env, Excursion, Fault, Load, LockUse, Mode, Program, Random, SliceRequest, Start, Trip, Waking,
+    WorkloadInfo, threads,
+};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -30,6 +33,17 @@ parameters! {
         asleep: Picos = ANY, Is("0"),
             "Mean time of sleeps inside of sections, with the lock held, in user mode; 0: there are none.";
         asleep_every: u64 = integer(1, u64::MAX), Is("1"), "Mean number of sections to one with a sleep inside.";
+        woken: Waking = Choice(Waking::WORDS), Is("timer"),
+            "What ends the sleeps between sections: the thread's own vCPU, or an interrupt of another one.";
+        excursion: Picos = ANY, Is("0"),
+            "Time in the kernel of a thread in user mode, halfway through a section; 0: it stays in user mode. A system call's \
+             entry and return come on top.";
+        excursion_every: u64 = integer(1, u64::MAX), Is("1"), "Mean number of sections to one with an excursion.";
+        excursion_kind: Excursion = Choice(Excursion::WORDS), Is("fault"), "What the excursion is.";
+        run_up: Picos = ANY, Is("0"),
+            "Time in user mode from a return out of the kernel to the lock; it comes after the time outside. What the kernel has \
+             put off to the next return to user mode (`kernel.preemption = \"lazy\"`) waits for so long, and, with an excursion, \
+             ends in the section.";
         unmap_every: u64 = integer(0, u64::MAX), Is("0"),
             "Mean number of sections to one after which the thread unmaps memory, and waits until the vCPUs of all others know \
              (TLB shootdown); 0: it never does.";
@@ -87,6 +101,13 @@ impl Load for LockLoop {
                 "write `mode = \"user\"`, or `asleep = \"0\"`",
             ));
         }
+        let entries = [("excursion", self.excursion), ("run_up", self.run_up)];
+        if let Some((key, _)) = entries.iter().find(|(_, time)| *time > Picos::ZERO)
+            && self.mode == Mode::Kernel
+        {
+            let message = "a thread in kernel mode does not enter the kernel";
+            return Err(Fault::new(*key, message, "write `mode = \"user\"`, or leave the key out"));
+        }
         if self.mode == Mode::Kernel && self.slice_request != SliceRequest::Never {
             let message = "the kernel does not preempt holders of its own locks";
             return Err(Fault::new(
@@ -100,6 +121,10 @@ impl Load for LockLoop {
 
     fn asks_for_extensions(&self) -> bool {
         self.slice_request != SliceRequest::Never
+    }
+
+    fn makes_excursions(&self) -> bool {
+        self.trips() || self.woken == Waking::Elsewhere && self.idle > Picos::ZERO
     }
 
     fn unmaps(&self) -> bool {
@@ -127,7 +152,10 @@ impl Load for LockLoop {
 
     fn work_per_item(&self) -> Option<Picos> {
         let sections = if self.requests { self.idle_every } else { 1 };
-        Some((self.section + self.outside) * sections)
+        Some(
+            (self.section + self.outside + self.run_up + self.excursion / self.excursion_every)
+                * sections,
+        )
     }
 
     fn most_tasks(&self, vcpus: u32) -> u64 {
@@ -144,6 +172,28 @@ impl Load for LockLoop {
 }
 
 impl LockLoop {
+    /// Whether its sections are [trips](Env::trip).
+    fn trips(&self) -> bool {
+        self.excursion > Picos::ZERO || self.run_up > Picos::ZERO
+    }
+
+    /// A section with a run-up and, by lot, with an excursion.
+    fn trip(&self, random: &mut Random) -> Trip {
+        let enters = self.excursion > Picos::ZERO && random.below(self.excursion_every) == 0;
+        Trip {
+            run_up: self.run_up,
+            work: self.section,
+            excursion: enters.then_some((self.excursion_kind, self.excursion)),
+        }
+    }
+
+    fn idles(&self, env: &dyn Env, time: Picos) {
+        match self.woken {
+            Waking::Timer => env.sleep(time),
+            Waking::Elsewhere => env.sleep_until_woken(time),
+        }
+    }
+
     fn run(&self, env: &dyn Env) {
         let mut random = env.random(0);
         let how = match self.mode {
@@ -168,6 +218,8 @@ impl LockLoop {
                 env.compute(self.section, Mode::User);
                 env.sleep(random.exponential(self.asleep));
                 env.release(lock);
+            } else if self.trips() {
+                env.trip(lock, self.trip(&mut random));
             } else {
                 env.section(lock, how, self.section);
             }
@@ -190,10 +242,10 @@ impl LockLoop {
                     let idle = random.exponential(self.idle);
                     came = env.now() + idle;
                     left = self.idle_every;
-                    env.sleep(idle);
+                    self.idles(env, idle);
                 }
             } else if self.idle > Picos::ZERO && random.below(self.idle_every) == 0 {
-                env.sleep(random.exponential(self.idle));
+                self.idles(env, random.exponential(self.idle));
             }
         }
     }
@@ -221,6 +273,17 @@ mod tests {
         assert_eq!(kernel.check().unwrap_err().key, "asleep");
         let restless = LockLoop { requests: true, ..LockLoop::default() };
         assert_eq!(restless.check().unwrap_err().key, "requests");
+    }
+
+    #[test]
+    fn only_a_program_enters_its_kernel_and_only_a_simulated_one_can_be_told_when() {
+        let faults =
+            LockLoop { mode: Mode::User, irqs_off: false, excursion: MS, ..LockLoop::default() };
+        faults.check().unwrap();
+        let kernel = LockLoop { mode: Mode::Kernel, ..faults.clone() };
+        assert_eq!(kernel.check().unwrap_err().key, "excursion");
+        let loads = Loads::of(&Domain::new("d", 1, "ticket", faults), &Kinds::builtin()).unwrap();
+        assert!(loads.only_simulated().unwrap().contains("excursion"));
     }
 
     #[test]

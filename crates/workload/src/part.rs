@@ -3,7 +3,8 @@
 //! is alone and uses all vCPUs has the world's [`Env`] itself.
 
 use crate::{
-    Env, LockId, LockUse, Mode, Program, Random, Semaphore, SliceRequest, Start, Ticks, WordId,
+    Env, LockId, LockUse, Mode, Program, Random, Semaphore, SliceRequest, Start, Ticks, Trip,
+    WordId,
 };
 use alloc::boxed::Box;
 use alloc::format;
@@ -79,6 +80,14 @@ impl Env for PartEnv<'_> {
 
     fn ask_for_extensions(&self, when: SliceRequest) {
         self.env.ask_for_extensions(when);
+    }
+
+    fn trip(&self, lock: LockId, trip: Trip) {
+        self.env.trip(self.part.first_lock + lock, trip);
+    }
+
+    fn sleep_until_woken(&self, time: Picos) {
+        self.env.sleep_until_woken(time);
     }
 
     fn touch_page(&self) {

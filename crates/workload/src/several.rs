@@ -132,8 +132,17 @@ impl Loads {
             () if self.0.iter().any(|one| one.load.asks_for_extensions()) => {
                 Some("asks for extensions of time slices (`slice_request`)")
             }
+            () if self.make_excursions() => Some(
+                "enters its kernel in sections, or is woken by another vCPU (`excursion`, `run_up`, `woken`)",
+            ),
             () => None,
         }
+    }
+
+    /// Whether one of them [makes excursions](crate::Load::makes_excursions).
+    #[must_use]
+    pub fn make_excursions(&self) -> bool {
+        self.0.iter().any(|one| one.load.makes_excursions())
     }
 
     /// Whether one of them unmaps memory.

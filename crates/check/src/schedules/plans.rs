@@ -14,8 +14,8 @@ use super::platform::SchedulePlatform;
 use super::rivalry::Rivalry;
 use super::strategy::Plan;
 use super::world::world;
-use crate::{NO_SPIN, Profile};
 use crate::asked::{self, OutOfNodes};
+use crate::{NO_SPIN, Profile};
 
 /// Interrupts of each CPU in `mixed`. With only one, bugs of nested waits take four times as many schedules to
 /// show, because it mostly strikes where no CPU waits.

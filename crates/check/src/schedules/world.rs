@@ -17,9 +17,9 @@ use shuttle::thread::Thread;
 use super::memory::{Consistency, Loaded, Memory};
 use super::one_in;
 use super::platform::SchedulePlatform;
-use crate::{Mutation, Profile};
 use crate::asked::{Tries, Watch};
 use crate::model::FREED_MESSAGE;
+use crate::{Mutation, Profile};
 
 /// One in this many accesses is struck by an interrupt, if one is to come.
 const INTERRUPT_ONE_IN: u32 = 8;

@@ -9,7 +9,7 @@ use overspin_scenario::{
     DomainOutcome, ExtensionOutcome, LatencyOutcome, LineOutcome, LockOutcome, Picos, TaskOutcome,
     VcpuOutcome, WaitCauses, WindowOutcome,
 };
-use overspin_workload::Pft;
+use overspin_workload::{LockLoop, Pft};
 
 /// A row: name, unit and meaning of the metric, the runs that have it, and how it is computed.
 macro_rules! row {
@@ -23,7 +23,7 @@ macro_rules! row {
 }
 
 /// All instruments.
-pub static INSTRUMENTS: [Instrument; 12] = [
+pub static INSTRUMENTS: [Instrument; 13] = [
     Instrument {
         name: "run",
         places: "What the hypervisor sees of the domain. `elapsed` and `cpu` are of finished runs only.",
@@ -106,6 +106,14 @@ pub static INSTRUMENTS: [Instrument; 12] = [
         rows: folding,
         of_vcpu: None,
         fits: |domain| domain.kernel.steal_governor.is_some(),
+    },
+    Instrument {
+        name: "excursions",
+        places: "Entries into the kernel in the middle of sections, in a domain of which a workload sets `excursion` or `run_up`.",
+        metrics: || metrics(&excursions()),
+        rows: excursions,
+        of_vcpu: None,
+        fits: |domain| domain.workload.get::<LockLoop>().is_some(),
     },
     Instrument {
         name: "quota",
@@ -260,6 +268,16 @@ fn folding() -> Vec<Row> {
         row!("widened", "", "how often it added one", Every, |s| s.domain().folding.map(|f| f.widened as f64)),
         row!("pushed", "", "tasks that a tick took off a vCPU that they were not to use any more", Every,
             |s| s.domain().folding.map(|f| f.pushed as f64)),
+    ]
+}
+
+#[rustfmt::skip]
+fn excursions() -> Vec<Row> {
+    vec![
+        row!("excursions", "1/s", "entries into the kernel in sections", Every,
+            |s| s.domain().excursions.map(|e| e.number as f64 / s.outcome.counted().seconds())),
+        row!("excursions-preempted", "%", "those in which, or on the return from which, another task took over", Every,
+            |s| s.domain().excursions.map(|e| 100.0 * e.preempted as f64 / e.number.max(1) as f64)),
     ]
 }
 

@@ -9,7 +9,7 @@ use overspin_host::picos;
 use overspin_scenario::{Picos, Preemption, WorkerReport};
 use overspin_sched::{PcpuId, TimerId};
 use overspin_workload::{
-    Env, LockId, LockUse, Mode, Program, Random, Semaphore, SliceRequest, Ticks, WordId,
+    Env, LockId, LockUse, Mode, Program, Random, Semaphore, SliceRequest, Ticks, Trip, WordId,
 };
 use std::cell::Cell;
 use std::sync::Arc;
@@ -94,12 +94,7 @@ impl Env for TaskEnv<'_> {
             }
             return;
         }
-        self.task.preemptible.set(preemption != Preemption::Voluntary);
-        self.engine.burn(work);
-        self.task.preemptible.set(false);
-        if preemption == Preemption::Voluntary {
-            self.guest.schedule_if_needed(self.engine);
-        }
+        self.guest.kernel_work(self.engine, self.task, work);
     }
 
     fn unmap(&self) {
@@ -132,6 +127,30 @@ impl Env for TaskEnv<'_> {
 
     fn ask_for_extensions(&self, when: SliceRequest) {
         self.asks.set(when);
+    }
+
+    fn trip(&self, lock: LockId, trip: Trip) {
+        self.begin(LockUse::User);
+        self.engine.burn(trip.run_up);
+        if self.asks_around(LockUse::User) {
+            self.guest.ask_to_take(self.engine, self.task, self.asks.get());
+        }
+        self.guest.bank.acquire(self.engine, lock, LockUse::User);
+        self.task.slice.holds();
+        self.section.set(self.guest.data.enter(lock));
+        let before = trip.excursion.map_or(Picos::ZERO, |_| trip.work / 2);
+        self.engine.burn(before);
+        if let Some((kind, time)) = trip.excursion {
+            self.guest.excursion(self.engine, self.task, kind, time);
+        }
+        self.engine.burn(trip.work - before);
+        self.release(lock);
+    }
+
+    fn sleep_until_woken(&self, time: Picos) {
+        if time > Picos::ZERO {
+            self.guest.sleep_until_woken(self.engine, self.task, time);
+        }
     }
 
     fn section(&self, lock: LockId, how: LockUse, work: Picos) {

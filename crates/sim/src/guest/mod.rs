@@ -14,6 +14,7 @@ mod data;
 mod device;
 mod disk;
 mod env;
+mod excursion;
 mod latency;
 mod locks;
 mod process;
@@ -31,6 +32,7 @@ use data::KernelData;
 use device::Devices;
 pub(crate) use disk::Drive;
 pub(crate) use env::TaskEnv;
+use excursion::Excursions;
 use locks::LockBank;
 pub(crate) use locks::{BankResult, MakeBank};
 use runqueue::{Resched, RunQueue};
@@ -100,6 +102,7 @@ pub(crate) struct Guest {
     extensions: Extensions,
     /// `None`: its kernel uses all vCPUs.
     folding: Option<Folding>,
+    excursions: Excursions,
     devices: Devices,
     pub vmstat: Vmstat,
     /// Names of the workload's locks. The runqueue locks follow, one for each vCPU.
@@ -177,6 +180,7 @@ impl Guest {
             shootdowns: loads.unmaps().then(|| Shootdowns::new(engine, domain.vcpus)),
             extensions: Extensions::default(),
             folding: Folding::of(domain),
+            excursions: Excursions::default(),
             loads,
             devices: Devices::default(),
             vmstat: Vmstat::default(),

@@ -127,7 +127,7 @@ impl Guest {
     }
 
     /// The vCPU for a task that wakes: its own if that idles, else the idlest.
-    fn target(&self, engine: &Engine, task: TaskRef) -> u32 {
+    pub(super) fn target(&self, engine: &Engine, task: TaskRef) -> u32 {
         let own = task.queue.get().unwrap_or(0);
         let idles = self.load(engine, own) == 0;
         if idles {

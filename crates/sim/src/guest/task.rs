@@ -70,6 +70,8 @@ pub(crate) struct Task {
     pub lock: Cell<OwnOperation>,
     /// A wake-up has come since it began to look whether it must sleep (the token of `park` and `unpark`).
     pub latch: Cell<bool>,
+    /// An interrupt of another vCPU ends its sleep.
+    pub woken_elsewhere: Cell<bool>,
     /// It does kernel work in which another task may take over.
     pub preemptible: Cell<bool>,
     /// Its request for an extension of its time slice, and the grant.
@@ -194,6 +196,7 @@ impl Task {
             latencies: Latencies::default(),
             lock: Cell::default(),
             latch: Cell::new(false),
+            woken_elsewhere: Cell::new(false),
             preemptible: Cell::new(false),
             slice: Slice::default(),
             vcpus: Arc::default(),

@@ -69,7 +69,8 @@ impl Guest {
             if task.lock.get().wants() {
                 self.tell_sleep(engine, task, SleepEvent::Wakes);
             }
-            self.wake(engine, task, v.index);
+            let target = self.woken_on(engine, task, v.index);
+            self.wake(engine, task, target);
         }
         self.extension_expires(engine);
         self.govern(engine);

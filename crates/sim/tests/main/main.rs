@@ -12,6 +12,7 @@ mod deadlock;
 mod determinism;
 mod errors;
 mod events;
+mod excursions;
 mod guest_kernel;
 mod host_options;
 mod noise;

@@ -11,7 +11,7 @@ use overspin_scenario::{
     Picos, Pool, Preemption, PreemptionNotification, Quantiles, Scenario, Settings, StealGovernor,
     US, Varying, Workloads,
 };
-use overspin_workload::{BurnWait, Distribution, LockLoop, Mode, SliceRequest};
+use overspin_workload::{BurnWait, Distribution, Excursion, LockLoop, Mode, SliceRequest, Waking};
 use proptest::prelude::*;
 use std::ops::Range;
 
@@ -53,6 +53,19 @@ fn workload() -> impl Strategy<Value = Workloads> {
                         Picos::ZERO
                     },
                     asleep_every: 1 + count % 7,
+                    woken: Waking::ALL[count as usize % 2],
+                    excursion: if count % 5 == 3 && mode == Mode::User {
+                        section
+                    } else {
+                        Picos::ZERO
+                    },
+                    excursion_every: 1 + count % 3,
+                    excursion_kind: Excursion::ALL[count as usize / 2 % 2],
+                    run_up: if count % 7 == 2 && mode == Mode::User {
+                        outside
+                    } else {
+                        Picos::ZERO
+                    },
                     slice_request: match mode {
                         Mode::User => SliceRequest::ALL[count as usize % 3],
                         Mode::Kernel => SliceRequest::Never,
