@@ -115,7 +115,7 @@ const fn learned(turns: u32, napped: bool) -> u32 {
 /// The nap after one of `nap` nanoseconds; `draw` stands for a fraction of 2^32.
 const fn longer(nap: u64, draw: u32) -> u64 {
     // At most 10^9 times 2^32: it fits.
-    let longer = nap + (nap * draw as u64 >> 32);
+    let longer = nap + ((nap * draw as u64) >> 32);
     if longer > LONGEST_NAP { SHORTEST_NAP } else { longer }
 }
 
