@@ -17,7 +17,7 @@ use crate::timeline::Timeline;
 use crate::vcpu::Vcpu;
 use overspin_host::Refused;
 use overspin_host::admin::{self, Administrator};
-use overspin_scenario::{GuestType, Picos, Scenario};
+use overspin_scenario::{Domain, GuestType, Picos, Scenario};
 use overspin_workload::{LayoutOf, Loads, with_noise};
 use std::cell::{Cell, OnceCell, RefCell};
 
@@ -53,7 +53,9 @@ pub(crate) fn build(
     let data =
         |of: &Loads| of.layout(LayoutOf::types::<u8, usize>()).map_or(0, |l| l.size.div_ceil(LINE));
     let data: usize = loads.iter().map(data).sum();
-    let lines = 4096 + 2 * named + data + (32 + HOST_LINES) * vcpus.len();
+    let lock_cpus = |(of, domain): (&Loads, &Domain)| of.lock_cpus(domain.vcpus);
+    let lock_cpus: usize = loads.iter().zip(&scenario.domains).map(lock_cpus).sum();
+    let lines = 4096 + 2 * named + data + 32 * lock_cpus + HOST_LINES * vcpus.len();
     let memory = Memory::new(host, lines);
     let prefetch = Prefetch::new(vcpus.len());
     let engine = Engine {

@@ -101,6 +101,13 @@ impl Loads {
         self.0.iter().map(|one| one.load.most_tasks(one.number(vcpus))).sum()
     }
 
+    /// CPUs that a lock of a guest with `vcpus` vCPUs knows. In the memory of a lock of user mode, each task is one of its own.
+    #[must_use]
+    pub fn lock_cpus(&self, vcpus: u32) -> usize {
+        let tasks = if self.locks_in_user_mode() { self.most_tasks(vcpus) } else { 0 };
+        vcpus as usize + tasks as usize
+    }
+
     /// The mean CPU time of an item, if it is known and the same for all workloads.
     #[must_use]
     pub fn work_per_item(&self) -> Option<Picos> {

@@ -144,13 +144,7 @@ impl Guest {
         let make = MakeBank {
             engine,
             count: named_locks.len() + domain.vcpus as usize,
-            // In the memory of a lock of user mode, each task is a CPU of its own.
-            cpus: domain.vcpus as usize
-                + if loads.locks_in_user_mode() {
-                    loads.most_tasks(domain.vcpus) as usize
-                } else {
-                    0
-                },
+            cpus: loads.lock_cpus(domain.vcpus),
             tuning: Tuning {
                 spin_budget: domain.spin_budget,
                 nopvspin: domain.nopvspin,

@@ -38,6 +38,17 @@ fn a_programs_fair_spinlock_collapses_and_its_mutex_does_not() {
     assert!(rate(&of_kernel) > 60_000);
 }
 
+/// Queue locks have records for each thread, many more than vCPUs.
+#[test]
+fn the_memory_has_room_for_the_records_of_all_threads() {
+    for lock in ["mcs", "clh", "cna", "hemlock", "malthusian"] {
+        let mut program = program(lock, GuestScheduler::Eevdf);
+        program.limit = 2 * MS;
+        program.domains[0].workload.0[0].edit(|w: &mut LockLoop| w.threads = 2048);
+        assert!(run(&program, 1).domains[0].locks[0].acquisitions > 0, "{lock}");
+    }
+}
+
 /// Two threads on one vCPU that never leaves its pCPU, with a section of 3 ms and ticks every ms: the holder loses the vCPU
 /// to the other thread, which spins until its turn is over. So all of the wait is for the guest, and none for the host.
 #[test]
