@@ -9,7 +9,7 @@
 //!
 //! | `Waiter::state` | Its CPU | Ends |
 //! |---|---|---|
-//! | `WAITING` | is queued and awake | by a notification, or before the CPU sleeps |
+//! | `WAITING` | is the first of the queue and looks | by a notification, or before the CPU sleeps |
 //! | `ASLEEP` | is queued, and sleeps on the state or is about to | by a notification, or when the CPU leaves the queue because its time is up |
 //! | `WOKEN` | has been notified, and is awake or will be woken; then it acquires the mutex | when it has seen that |
 //! | `MOVED` | has been notified and is a sleeper of the mutex | when the mutex wakes it, or its time is up |
@@ -152,12 +152,12 @@ impl<P: Platform> Waiter<P> {
         self.doubt.store(doubt, Relaxed);
     }
 
-    /// Changes `WAITING` into `ASLEEP`, unless a notification has come.
-    fn fall_asleep(&self) {
-        // Relaxed: the caller loads the state.
-        let unless_notified = || _ = self.state.compare_exchange(WAITING, ASLEEP, Relaxed, Relaxed);
-        let anyway = || self.state.store(ASLEEP, Relaxed);
-        right!(unless_notified(), P, D9CondvarSleepsThroughANotification, anyway());
+    /// Changes `WAITING` into `ASLEEP`, unless a notification has come. Returns whether it did.
+    fn falls_asleep(&self) -> bool {
+        // Acquire: see "Order".
+        let unless_notified = || self.state.compare_exchange(WAITING, ASLEEP, Relaxed, Acquire);
+        let anyway = || Ok(self.state.swap(ASLEEP, Relaxed));
+        right!(unless_notified(), P, D9CondvarSleepsThroughANotification, anyway()).is_ok()
     }
 }
 
@@ -191,20 +191,20 @@ impl<P: Parking> Condvar<P> {
         let me = P::waiter(number);
         me.mutex.store(ptr::from_ref(mutex).expose_provenance(), Relaxed);
         me.processor.store(P::processor() as u32, Relaxed);
-        me.state.store(WAITING, Relaxed);
-        let is_first = right!(self.locked(|| self.push(number)), P, D1CondvarQueuesLate, false);
+        let patient = shared.spin_budget > 0;
+        let looks = right!(self.queue(number, patient), P, D1CondvarQueuesLate, false);
         mutex.put_turns_off(shared, NO_TURN_US);
         release();
-        right!((), P, D1CondvarQueuesLate, _ = self.locked(|| self.push(number)));
-        if is_first && shared.spin_budget > 0 {
+        right!((), P, D1CondvarQueuesLate, _ = self.queue(number, patient));
+        if looks {
             // As long as a sleep costs, and once more for a notifier that must first be woken itself.
             me.look(2 * shared.spin_budget);
-        }
-        me.fall_asleep();
-        loop {
-            if me.state.load(Relaxed) == ASLEEP {
-                sleep::<P>(&me.state, ASLEEP, deadline_ns);
+            if !me.falls_asleep() {
+                return (mutex.lock(&shared.after_a_sleep()), true);
             }
+        }
+        loop {
+            sleep::<P>(&me.state, ASLEEP, deadline_ns);
             match me.state.load(Acquire) {
                 ASLEEP if has_passed::<P>(deadline_ns) && self.leave(number) => {
                     return (mutex.lock(&shared.after_a_sleep()), false);
@@ -294,18 +294,22 @@ impl<P: Parking> Condvar<P> {
     /// Makes a waiter a sleeper of its mutex, if it sleeps, began to wait on this processor, and the mutex is held.
     fn moves<'m>(it: &Waiter<P>, mutex_at: &impl Fn(usize) -> &'m Mutex<P>) -> bool {
         // Relaxed: a waiter that sleeps goes on only with the lock of the queue, or if it is notified.
-        let sleeps = it.state.load(Relaxed) == ASLEEP;
+        let sleeps = || it.state.load(Relaxed) == ASLEEP;
         let here = it.processor.load(Relaxed) == P::processor() as u32;
-        sleeps && here && Self::mutex_of(it, mutex_at).adopt(&it.state, MOVED)
+        here && sleeps() && Self::mutex_of(it, mutex_at).adopt(&it.state, MOVED)
     }
 
     /// Ends the reason to sleep. Returns whether the waiter is to be woken.
     fn end(it: &Waiter<P>) -> bool {
         right!((), P, D3CondvarWakesBeforeItNotifies, P::wake_one(ptr::from_ref(&it.state)));
-        let seen = it.state.load(Relaxed);
         // Release: see "Order". One step: a waiter that fell asleep after a look at its state would not be woken.
-        let found = it.state.swap(WOKEN, Release);
-        right!(found, P, D10CondvarLooksBeforeItNotifies, seen) == ASLEEP
+        let at_once = || it.state.swap(WOKEN, Release);
+        let after_a_look = || {
+            let seen = it.state.load(Relaxed);
+            it.state.store(WOKEN, Release);
+            seen
+        };
+        right!(at_once(), P, D10CondvarLooksBeforeItNotifies, after_a_look()) == ASLEEP
     }
 
     fn locked<R>(&self, work: impl FnOnce() -> R) -> R {
@@ -325,6 +329,15 @@ impl<P: Parking> Condvar<P> {
                 right!(self.remove(number), P, D2CondvarGivesUpAndStaysQueued, ());
             }
             waits
+        })
+    }
+
+    /// Queues a waiter and sets its state. Returns whether it looks before it sleeps: if it is `patient` and the first.
+    fn queue(&self, number: u32, patient: bool) -> bool {
+        self.locked(|| {
+            let looks = self.push(number) && patient;
+            P::waiter(number).state.store(if looks { WAITING } else { ASLEEP }, Relaxed);
+            looks
         })
     }
 

@@ -89,6 +89,12 @@ impl Shared {
         Self { naps, ..self }
     }
 
+    /// Sets the spin budget. Waiters of condition variables look twice as often before they sleep.
+    #[must_use]
+    pub const fn with_spin_budget(self, spin_budget: u32) -> Self {
+        Self { spin_budget, ..self }
+    }
+
     /// Makes locks that seldom move, whatever that costs. A woken thread is not due before a rotation.
     #[must_use]
     pub const fn staying(self) -> Self {
