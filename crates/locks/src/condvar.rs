@@ -19,11 +19,11 @@
 //! **Why the first waiter looks before it sleeps.** It is the next to be notified. It looks for two of the mutex's spin budgets
 //! whether that happens, and then its notifier makes no system call. So two threads that pass items to each other, with a
 //! CPU each, stay awake. The others behind it wait for several notifications, and sleep at once. A CPU whose looks mostly
-//! fail takes none ([`Waiter::doubt`]): the one that would notify it may be waiting for this very processor.
+//! fail takes none (`doubt`): the one that would notify it may be waiting for this very processor.
 //!
 //! **A wait is a turn.** Waiters of the mutex yield now and then, for threads without a CPU (`turn.rs`). A thread that waits here
 //! gives its CPU away anyway. Where threads share a queue of items, more turns do harm: each brings another thread to the
-//! CPU, and that thread finds the queue empty or full. So a wait here puts the next turn off, by [`NO_TURN_US`].
+//! CPU, and that thread finds the queue empty or full. So a wait here puts the next turn off, by `NO_TURN_US`.
 //!
 //! **Why waiters are moved.** A waiter that is woken while another thread holds the mutex would sleep again at once, which
 //! costs two switches. On the holder's own processor it may even take the CPU from the holder. So it becomes a sleeper of the
