@@ -196,7 +196,7 @@ fn domain_story(domain: &DomainOutcome, time: Picos, blocks: &mut Vec<Block>) {
     }
     blocks.extend(domain.extensions.map(|of| Block::Text(extension_story(of))));
     blocks.extend(domain.folding.map(|of| Block::Text(folding_story(of, time))));
-    blocks.extend(domain.excursions.map(|of| {
+    blocks.extend(domain.excursions.filter(|of| of.number > 0).map(|of| {
         Block::Text(format!(
             "Tasks entered the kernel {} times in the middle of sections; another task took over in {} of these.",
             of.number, of.preempted
