@@ -72,7 +72,7 @@ impl<C: AtomicCell<Value = u32>> CoarseClock<C> {
 
     /// Records an event that happens `us` microseconds after the time `nanos`, [`AHEAD`] at most.
     pub fn will_happen(&self, nanos: u64, us: u32) {
-        self.record((nanos / 1000) as u32 + us.min(AHEAD));
+        self.record(((nanos / 1000) as u32).wrapping_add(us.min(AHEAD)));
     }
 
     fn record(&self, time: u32) {
@@ -121,6 +121,11 @@ mod tests {
         let end = u64::from(TIME) * 1000 + u64::from(AHEAD) * 1000;
         assert_eq!(clock.look(1, || end - 1_000).unwrap().since, 0);
         assert_eq!(clock.look(1, || end + 9_000).unwrap().since, 9);
+        // Over the end of 32 bits of microseconds.
+        let last = u64::from(u32::MAX) * 1000;
+        clock.will_happen(last, 100);
+        assert_eq!(clock.look(1, || last + 99_000).unwrap().since, 0);
+        assert_eq!(clock.look(1, || last + 107_000).unwrap().since, 7);
     }
 
     /// Two threads look in turn, at any pace: each of them reads the clock, and not much too often.

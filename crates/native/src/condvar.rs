@@ -16,6 +16,8 @@ use crate::{MutexGuard, RawMutex, Threads};
 /// again in a loop, or use [`Condvar::wait_while`]. Notify with the mutex held or after its release, as you like. If the
 /// mutex is held, and the waiter began to wait on the notifier's CPU, it is not woken before it can have the mutex.
 ///
+/// The thread that is next looks for up to 80 us before it sleeps, unless its looks mostly fail.
+///
 /// A signal handler must neither wait nor notify. After a fork, a child may use condition variables that no thread of the parent
 /// was waiting on or notifying.
 ///

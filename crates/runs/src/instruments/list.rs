@@ -250,9 +250,9 @@ fn steal() -> Vec<Row> {
             s.outcome.counted() * s.domain().vcpus.len() as u64,
         ))),
         row!("items", "1/s", "work items of all tasks of the domain", Every,
-            |s| Some(items(s.domain()) as f64 / s.outcome.lifetime(s.domain()).seconds())),
+            |s| Some(item_rate(s, s.domain()))),
         row!("least-to-most", "%", "work items of the domain that does least, in parts of those of the domain that does most", Every, |s| {
-            let all = || s.outcome.domains.iter().map(|d| items(d) as f64 / s.outcome.lifetime(d).seconds());
+            let all = || s.outcome.domains.iter().map(|d| item_rate(s, d));
             let most = all().fold(0.0, f64::max);
             (most > 0.0).then(|| 100.0 * all().fold(most, f64::min) / most)
         }),
@@ -360,6 +360,11 @@ fn items(domain: &DomainOutcome) -> u64 {
     domain.tasks.iter().map(|t| t.items).sum()
 }
 
+/// Items of a domain per second of its life.
+fn item_rate(s: &Subject<'_>, domain: &DomainOutcome) -> f64 {
+    items(domain) as f64 / s.outcome.lifetime(domain).seconds()
+}
+
 fn cpu(s: &Subject<'_>) -> f64 {
     s.domain().tasks.iter().map(|t| t.cpu.seconds()).sum()
 }
@@ -374,8 +379,7 @@ fn system(s: &Subject<'_>) -> f64 {
 
 fn requests(s: &Subject<'_>) -> Option<f64> {
     let others = s.outcome.domains.iter().enumerate().filter(|(i, _)| *i != s.domain);
-    let rate = |d: &DomainOutcome| items(d) as f64 / s.outcome.lifetime(d).seconds();
-    others.map(|(_, other)| rate(other)).reduce(|a, b| a + b)
+    others.map(|(_, other)| item_rate(s, other)).reduce(|a, b| a + b)
 }
 
 fn of_windows(s: &Subject<'_>, of: fn(&WindowOutcome) -> u64) -> Option<f64> {

@@ -61,6 +61,15 @@ impl TaskEnv<'_> {
         }
     }
 
+    /// Takes a lock that is released by another operation.
+    fn take(&self, lock: LockId, how: LockUse) {
+        if self.asks_around(how) {
+            self.guest.ask_to_take(self.engine, self.task, self.asks.get());
+        }
+        self.guest.bank.acquire(self.engine, lock, how);
+        self.task.slice.holds();
+    }
+
     /// After an operation that released a lock. The end of the last section is where a preemptible kernel catches up.
     #[inline]
     fn end(&self, user: bool) {
@@ -132,11 +141,7 @@ impl Env for TaskEnv<'_> {
     fn trip(&self, lock: LockId, trip: Trip) {
         self.begin(LockUse::User);
         self.engine.burn(trip.run_up);
-        if self.asks_around(LockUse::User) {
-            self.guest.ask_to_take(self.engine, self.task, self.asks.get());
-        }
-        self.guest.bank.acquire(self.engine, lock, LockUse::User);
-        self.task.slice.holds();
+        self.take(lock, LockUse::User);
         self.section.set(self.guest.data.enter(lock));
         let before = trip.excursion.map_or(Picos::ZERO, |_| trip.work / 2);
         self.engine.burn(before);
@@ -172,11 +177,7 @@ impl Env for TaskEnv<'_> {
 
     fn acquire(&self, lock: LockId, how: LockUse) {
         self.begin(how);
-        if self.asks_around(how) {
-            self.guest.ask_to_take(self.engine, self.task, self.asks.get());
-        }
-        self.guest.bank.acquire(self.engine, lock, how);
-        self.task.slice.holds();
+        self.take(lock, how);
         self.task.mode.set(Mode::Kernel);
         self.section.set(self.guest.data.enter(lock));
     }
