@@ -115,15 +115,18 @@ impl Desk {
 
     fn seat(&self, is_unwanted: &dyn Fn() -> bool) -> Result<Seat<'_>, Unwanted> {
         let mut is_busy = self.is_busy.lock().unwrap_or_else(PoisonError::into_inner);
-        while *is_busy {
-            let waited = self.freed.wait_timeout(is_busy, LOOK);
-            is_busy = waited.unwrap_or_else(PoisonError::into_inner).0;
+        loop {
+            // Before the first run too: its watcher may get a CPU later than a short run ends.
             if is_unwanted() {
                 return Err(Unwanted);
             }
+            if !*is_busy {
+                *is_busy = true;
+                return Ok(Seat(self));
+            }
+            let waited = self.freed.wait_timeout(is_busy, LOOK);
+            is_busy = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        *is_busy = true;
-        Ok(Seat(self))
     }
 }
 
@@ -146,7 +149,15 @@ mod tests {
         let desk = Desk::new(Duration::from_millis(30), &STOP);
         assert_eq!(desk.take(&|| false, |until, _| endless(until)), Ok(false), "the limit");
         let desk = Desk::new(Duration::from_secs(3600), &STOP);
-        assert_eq!(desk.take(&|| true, |until, _| endless(until)), Err(Unwanted));
+        let begun = AtomicBool::new(false);
+        let goes_then = || begun.load(Ordering::Relaxed);
+        let work = |until, _: &Progress| {
+            begun.store(true, Ordering::Relaxed);
+            endless(until)
+        };
+        assert_eq!(desk.take(&goes_then, work), Err(Unwanted));
+        // A client that has gone before has no run at all.
+        assert_eq!(desk.take(&|| true, |_, _| unreachable!("nobody waits")), Err::<(), _>(Unwanted));
         // The next one is not interrupted.
         assert_eq!(desk.take(&|| false, |_, _| 7), Ok(7));
     }
