@@ -49,4 +49,4 @@ pub use why::{Doing, Leaving, why};
 pub use world::{Cancel, Refused, World, run};
 
 /// Version of the model. It changes whenever a change alters simulated results.
-pub const MODEL_VERSION: u32 = 6;
+pub const MODEL_VERSION: u32 = 7;

@@ -61,9 +61,11 @@ impl<P: Parking> Mutex<P> {
 
     /// Acquires the lock for an adopted sleeper that is awake, for whatever reason.
     pub(crate) fn lock_adopted(&self, shared: &Shared) -> Token {
-        match self.leave_the_count(shared, NEVER) {
+        match self.leave_the_count(shared, NEVER, false) {
             Woken::Took(found) => self.begin(shared, found, true),
-            Woken::GaveUp | Woken::BeginsAnew => self.lock(&shared.after_a_sleep()),
+            Woken::GaveUp | Woken::WentBack | Woken::BeginsAnew => {
+                self.lock(&shared.after_a_sleep())
+            }
         }
     }
 }

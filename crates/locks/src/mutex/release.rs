@@ -28,13 +28,13 @@ impl<P: Platform> Mutex<P> {
             }
         }
         // Relaxed: the exchange checks it.
-        self.wake_one_of(shared, self.word.load(Relaxed), rotate);
+        self.wake_one_of(self.word.load(Relaxed), rotate);
     }
 
     /// Wakes a sleeper, unless another thread cares for them. The word is `found`, or has been. To `rotate` is to wake one
     /// although the lock may be held, and to make it its turn; a thread that is awake already gets the turn.
-    pub(super) fn wake_one_of(&self, shared: &Shared, mut found: u32, rotate: bool) {
-        let due = if rotate || !self.seldom_moves(shared) { DUE } else { 0 };
+    pub(super) fn wake_one_of(&self, mut found: u32, rotate: bool) {
+        let due = if rotate { DUE } else { 0 };
         loop {
             // A thread that holds the lock by now cares for the sleepers, but does not know that it is time to
             // rotate.

@@ -23,25 +23,33 @@ pub(super) enum Woken {
     /// It took the lock. The word was this.
     Took(u32),
     GaveUp,
-    /// It is not the woken thread, or it is and found the lock held, but it is not its turn: it wants the lock as a newcomer does.
+    /// It was the woken thread and found the lock held, but it is not its turn: it wants the lock as a newcomer does.
+    WentBack,
+    /// It is not the woken thread: it wants the lock as a newcomer does.
     BeginsAnew,
 }
 
 impl<P: Platform> Mutex<P> {
     /// For a sleeper that is awake: it is no sleeper any more, and tries to take the lock if it is the woken thread.
-    pub(super) fn leave_the_count(&self, shared: &Shared, deadline_ns: u64) -> Woken {
+    /// `went_back`: it has been that before, and went back to sleep.
+    pub(super) fn leave_the_count(
+        &self,
+        shared: &Shared,
+        deadline_ns: u64,
+        went_back: bool,
+    ) -> Woken {
         let found = self.word.fetch_sub(SLEEPER, Relaxed);
         // Only the thread that takes the lock as the woken one clears `WAKING`.
         if right!(found & WAKING != 0, P, O4MutexForgetsItWasWoken, false) {
-            self.lock_woken(shared, found, deadline_ns)
+            let due = found & DUE != 0 || went_back && !self.seldom_moves(shared);
+            self.lock_woken(shared, due, deadline_ns)
         } else {
             Woken::BeginsAnew
         }
     }
 
-    /// Tries to take the lock as the woken thread. The word was `found`.
-    fn lock_woken(&self, shared: &Shared, found: u32, deadline_ns: u64) -> Woken {
-        let mut due = found & DUE != 0;
+    /// Tries to take the lock as the woken thread. `due`: it is its turn.
+    fn lock_woken(&self, shared: &Shared, mut due: bool, deadline_ns: u64) -> Woken {
         let mut heir = 0;
         let mut naps = shared.naps;
         let mut nap_ns = NAP_NS;
@@ -62,12 +70,12 @@ impl<P: Platform> Mutex<P> {
                 }
             }
             if has_passed::<P>(deadline_ns) {
-                self.give_up_woken(shared, heir);
+                self.give_up_woken(heir);
                 return Woken::GaveUp;
             }
             if !due {
                 if self.goes_back() {
-                    return Woken::BeginsAnew;
+                    return Woken::WentBack;
                 }
                 due = true;
             }
@@ -108,13 +116,13 @@ impl<P: Platform> Mutex<P> {
     }
 
     /// Gives up as the woken thread, and as the heir if `heir` is set.
-    fn give_up_woken(&self, shared: &Shared, heir: u32) {
+    fn give_up_woken(&self, heir: u32) {
         let marks = right!(WAKING | DUE | heir, P, O9MutexGivesUpAndStaysTheHeir, WAKING | DUE);
         // Relaxed: the thread has not seen what the lock protects.
         let found = self.word.fetch_and(!marks, Relaxed);
         // The release that this thread has slept through woke no other one. Relied on by sleepers that came since.
         if right!(found & HELD == 0, P, O10MutexGivesUpWithoutASuccessor, false) {
-            self.wake_one_of(shared, found & !marks, false);
+            self.wake_one_of(found & !marks, false);
         }
     }
 }

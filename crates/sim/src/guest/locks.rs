@@ -277,9 +277,14 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
             engine.tell(Moment::LockReleased { vcpu: v.id, lock: i as u32, contended });
         }
         let outer = v.lock.releases.replace(i as u32);
+        // A look in a release is no wait for the lock that the code below this handler wants.
+        let wanted = v.lock.wants.replace(NONE);
+        let waited_since = v.lock.waits_since.replace(None);
         entry.lock.unlock(&self.shared, token);
         let v = engine.cpu();
         v.lock.releases.set(outer);
+        v.lock.wants.set(wanted);
+        v.lock.waits_since.set(waited_since);
         // Another vCPU or task may have taken the lock by now.
         if entry.holder.get() == holder {
             entry.holder.set(NONE);

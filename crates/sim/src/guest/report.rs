@@ -31,8 +31,7 @@ impl Guest {
     /// The current vCPU, `v`, begins to wait for a lock.
     pub(crate) fn waits_for(&self, engine: &Engine, v: &Vcpu, lock: u32) {
         let holder = self.bank.waits(lock as usize);
-        // Not `user_task`: a handler that interrupts the task, and spins in a release, makes the task wait. Handlers
-        // themselves take the locks of run queues only.
+        // Not `user_task`: a handler may run above the task. It takes the locks of run queues only.
         let waiter = v.task.get();
         if waiter.mode.get() == Mode::User && (lock as usize) < self.named_locks.len() {
             let holder = (holder != NONE).then_some(holder & !USER);

@@ -4,7 +4,7 @@ use crate::attribution::check_outcome;
 use crate::common::{domain, host, lock_loop, run, scenario, traced};
 use crate::conservation::{check_locks, check_times};
 use overspin_scenario::{
-    Cause, Domain, Ending, GuestScheduler, Kernel, MS, Picos, Preemption, SEC, Scenario, US,
+    Cause, Domain, Ending, GuestScheduler, Kernel, MS, NS, Picos, Preemption, SEC, Scenario, US,
     Workloads,
 };
 use overspin_workload::{BurnWait, Distribution, LockLoop, Mode, Ping, Replay};
@@ -128,6 +128,19 @@ fn every_lock_serves_a_program() {
             assert!(d.tasks.iter().all(|t| t.items == 50), "{}", lock.name);
         }
     }
+}
+
+/// A handler interrupts a waiter of a program's lock. It takes and releases a run queue's lock, whose releaser looks whether
+/// another vCPU takes over: that is no wait for the program's lock. Without that rule this seed panicked.
+#[test]
+fn a_release_above_a_waiter_is_no_wait_for_its_lock() {
+    let mut program = program("mutexee", GuestScheduler::Eevdf618);
+    program.limit = SEC;
+    program.domains[0].kernel.hz = 1000;
+    program.domains[0].workload.0[0].edit(|w: &mut LockLoop| {
+        (w.section, w.outside) = (100 * NS, 200 * NS);
+    });
+    check_times(&run(&program, 1));
 }
 
 /// A thread that works for 10 us every ms, beside one that is in its kernel for 20 of 40 ms. Without preemption it waits for
