@@ -157,7 +157,10 @@ mod tests {
         };
         assert_eq!(desk.take(&goes_then, work), Err(Unwanted));
         // A client that has gone before has no run at all.
-        assert_eq!(desk.take(&|| true, |_, _| unreachable!("nobody waits")), Err::<(), _>(Unwanted));
+        assert_eq!(
+            desk.take(&|| true, |_, _| unreachable!("nobody waits")),
+            Err::<(), _>(Unwanted)
+        );
         // The next one is not interrupted.
         assert_eq!(desk.take(&|| false, |_, _| 7), Ok(7));
     }
