@@ -4,6 +4,11 @@
 //! tries has changed over the years ([`DirectedYieldRules`](Rules)). KVM knows of a sibling only what [`Known`]
 //! contains. It does not know which vCPU holds the lock, nor for which locks the others spin, so it often
 //! boosts the wrong one.
+//!
+//! A proposal of 2025 ([`Rules::IpiAware`]) also tries the sibling to which the spinner sent an interrupt
+//! ([`ipis`](crate::ipis)). Its description speaks of an order: that sibling, then those with an interrupt pending, then those
+//! that were preempted in their kernel. But it examines the siblings in turn once, as ever, and tries the first of which any
+//! of the three is true. Only if the scheduler took no yield does a second round try all that were preempted.
 
 use overspin_scenario::DirectedYieldRules as Rules;
 use overspin_sched::RunState;
@@ -19,8 +24,10 @@ pub struct Known {
     pub preempted: bool,
     /// Whether its guest was in kernel mode at that time.
     pub in_kernel: bool,
-    /// An interrupt waits for it.
+    /// An interrupt waits for it, and the host can see that.
     pub interrupt: bool,
+    /// The spinner sent it an interprocessor interrupt of late, which it has not answered.
+    pub asked: bool,
 }
 
 /// Whether KVM tries a sibling, if it is eligible. Rules are ordered by year.
@@ -31,9 +38,12 @@ fn may_be_tried(rules: Rules, spinner_in_kernel: bool, sibling: Known) -> bool {
         RunState::Runnable => {}
         RunState::Blocked | RunState::Offline => return false,
     }
+    if rules == Rules::IpiAware && (sibling.asked || sibling.interrupt) {
+        return true;
+    }
     if !sibling.preempted {
         // It was woken and has not run yet.
-        return rules < Rules::Y2013 || rules >= Rules::Y2019;
+        return rules < Rules::Y2013 || matches!(rules, Rules::Y2019 | Rules::Y2021);
     }
     // A spinner in its kernel waits for kernel code.
     let useless = spinner_in_kernel && !sibling.in_kernel;
@@ -48,29 +58,33 @@ fn order(rules: Rules, n: usize, last: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Looks for a sibling that may run instead of a spinner, and yields to it with `yield_to`, which returns
-/// whether the scheduler took the yield. `(n, me, last)`: the number of vCPUs of the domain, the spinner, and
+/// whether the scheduler took the yield. `relaxed`: [`Rules::IpiAware`] has a second round. `(n, me, last)`: the number of vCPUs of the domain, the spinner, and
 /// the vCPU that was boosted last. Returns the vCPU that the scheduler boosted. O(n).
 ///
 /// Since Linux 3.9 KVM gives up after three answers of `-ESRCH`. `yield_to` gives that answer if both run queues have one
 /// thread, and never for a preempted sibling, which shares its queue with the thread that runs: other refusals do not
 /// count. The rules from [`Rules::Y2013`] on try preempted and woken siblings only, so there is no such limit here.
 pub fn boost(
-    rules: Rules,
+    (rules, relaxed): (Rules, bool),
     spinner_in_kernel: bool,
     (n, me, last): (usize, usize, usize),
     known: impl Fn(usize) -> Known,
     eligible: impl Fn(usize) -> bool,
     mut yield_to: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
-    for i in order(rules, n, last) {
-        if i == me
-            || !may_be_tried(rules, spinner_in_kernel, known(i))
-            || rules >= Rules::Y2012 && !eligible(i)
-        {
-            continue;
-        }
-        if yield_to(i) {
-            return Some(i);
+    let rounds = if rules == Rules::IpiAware && relaxed { 2 } else { 1 };
+    for round in 0..rounds {
+        let tries = |sibling: Known| match round {
+            0 => may_be_tried(rules, spinner_in_kernel, sibling),
+            _ => sibling.state == RunState::Runnable && sibling.preempted,
+        };
+        for i in order(rules, n, last) {
+            if i == me || !tries(known(i)) || rules >= Rules::Y2012 && !eligible(i) {
+                continue;
+            }
+            if yield_to(i) {
+                return Some(i);
+            }
         }
     }
     None
@@ -89,6 +103,7 @@ mod tests {
         preempted: true,
         in_kernel: true,
         interrupt: false,
+        asked: false,
     };
 
     /// The years in which a sibling is tried for a spinner that is in its kernel.
@@ -99,7 +114,7 @@ mod tests {
 
     #[test]
     fn each_year_adds_to_the_one_before() {
-        let all = ["2011", "2012", "2013", "2017", "2019", "2021"];
+        let all = ["2011", "2012", "2013", "2017", "2019", "2021", "ipi-aware"];
         assert_eq!(years(PREEMPTED), all);
         let asleep = Known { state: RunState::Blocked, ..PREEMPTED };
         assert!(years(asleep).is_empty());
@@ -108,10 +123,15 @@ mod tests {
         assert_eq!(years(user), ["2011", "2012", "2013"]);
         // But a sibling may wait for it to answer an interrupt.
         let asked = Known { interrupt: true, ..user };
-        assert_eq!(years(asked), ["2011", "2012", "2013", "2021"]);
+        assert_eq!(years(asked), ["2011", "2012", "2013", "2021", "ipi-aware"]);
         // A woken vCPU is not recorded as preempted, and neither is its mode.
         let woken = Known { preempted: false, in_kernel: false, ..PREEMPTED };
         assert_eq!(years(woken), ["2011", "2012", "2019", "2021"]);
+        let woken_by_interrupt = Known { interrupt: true, ..woken };
+        assert_eq!(years(woken_by_interrupt), ["2011", "2012", "2019", "2021", "ipi-aware"]);
+        // The spinner itself sent it an interrupt, and the host does not see that it is pending.
+        assert_eq!(years(Known { asked: true, ..user }), ["2011", "2012", "2013", "ipi-aware"]);
+        assert_eq!(years(Known { asked: true, ..asleep }), [""; 0], "nobody yields to a sleeper");
         // A running vCPU in guest mode, and one in the host because of its own exit.
         let running = Known { state: RunState::Running, ..PREEMPTED };
         assert!(years(running).is_empty());
@@ -145,12 +165,37 @@ mod tests {
             _ => Known { state: RunState::Running, ..PREEMPTED },
         };
         let first = |last| {
-            boost(Rules::Y2012, true, (4, 0, last), known, |i| vcpus[i].eligible(), |_| true)
-                .unwrap()
+            let eligible = |i: usize| vcpus[i].eligible();
+            boost((Rules::Y2012, true), true, (4, 0, last), known, eligible, |_| true).unwrap()
         };
         // 3 comes before 1, but is passed over.
         assert_eq!(first(1), 1);
         assert_eq!(first(1), 3);
         assert_eq!(first(3), 1, "after the last boosted it goes on from the beginning");
+    }
+
+    /// vCPUs 0 to 3, last boosted 0; 0 spins in its kernel. 1 was preempted in user mode, 2 too and 0 sent it an
+    /// interrupt, 3 in its kernel. The first round passes over 1 and tries 2, then 3; the second tries 1, 2 and 3.
+    #[test]
+    fn the_receiver_of_an_interrupt_comes_in_turn_and_user_mode_last() {
+        let user = Known { in_kernel: false, ..PREEMPTED };
+        let known = |i: usize| match i {
+            1 => user,
+            2 => Known { asked: true, ..user },
+            _ => PREEMPTED,
+        };
+        let tried = |relaxed, takes: fn(usize) -> bool| {
+            let mut tried = Vec::new();
+            let yield_to = |i: usize| {
+                tried.push(i);
+                takes(i)
+            };
+            let rules = (Rules::IpiAware, relaxed);
+            boost(rules, true, (4, 0, 0), known, |_| true, yield_to);
+            tried
+        };
+        assert_eq!(tried(true, |_| true), [2]);
+        assert_eq!(tried(true, |_| false), [2, 3, 1, 2, 3]);
+        assert_eq!(tried(false, |_| false), [2, 3]);
     }
 }

@@ -1,7 +1,7 @@
 //! What worlds ignore of scenarios: a row for each key.
 
 use alloc::vec::Vec;
-use overspin_scenario::{GuestType, Scenario, Unhonoured};
+use overspin_scenario::{GuestType, Scenario, Settings, Unhonoured};
 
 /// A key that a world ignores.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,15 @@ impl Ignored {
         "host.pause_loop_exiting and host.directed_yield",
         |s| s.host.pause_loop_exiting.is_some() || s.host.directed_yield,
         "KVM and the processor decide",
+    );
+    /// What a directed yield costs, in a world whose host does none.
+    pub const DEBOOSTER: Self = Self::new(
+        "host.scheduler_params.debooster",
+        |s| {
+            let given = |params: &Settings| params.contains_key("debooster");
+            given(&s.host.params) || s.host.pools.iter().any(|pool| given(&pool.params))
+        },
+        "no vCPU yields to another one",
     );
     /// Paravirtual guests, where KVM runs them.
     pub const PV: Self = Self::new(

@@ -28,6 +28,7 @@ pub mod guest_type;
 pub mod halt_polling;
 mod hash;
 mod ignored;
+pub mod ipis;
 pub mod irq;
 mod moment;
 pub mod notification;

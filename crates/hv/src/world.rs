@@ -134,13 +134,14 @@ fn has_kernel(domain: &Domain) -> bool {
 }
 
 /// The keys that describe a simulated machine or kernel.
-const IGNORED: [Ignored; 12] = [
+const IGNORED: [Ignored; 13] = [
     Ignored::MACHINE,
     Ignored::NOISE,
     Ignored::GOVERNOR,
     Ignored::THREADS,
     Ignored::WEIGHTS,
     Ignored::PAUSE_LOOPS,
+    Ignored::DEBOOSTER,
     Ignored::PV,
     Ignored::halt_polling("a vCPU that halts leaves at once"),
     Ignored::new(

@@ -248,7 +248,16 @@ parameters! {
             "With `directed_yield`, the vCPUs that KVM tries, by the year of the rule: every sibling that is not in \
              guest mode or asleep (`2011`), spinners every other time (`2012`), only preempted \
              ones (`2013`), only those preempted in their kernel (`2017`), also just woken ones (`2019`), or those \
-             with an interrupt pending (`2021`).";
+             with an interrupt pending (`2021`). `ipi-aware` was proposed in 2025: also the one that the spinner sent \
+             an interrupt, and of the woken ones only those with an interrupt.";
+        apicv: bool = Boolean, Is("true"),
+            "The processor delivers interrupts to guests and ends them (APICv). Without it the host does not see \
+             which siblings have an interrupt pending (`2021`, `ipi-aware`), but it sees when interrupts end \
+             (`ipi-aware`).";
+        ipi_window: Picos = time(US, Picos::sec(10)), Is("50ms"),
+            "With the rules `ipi-aware`, for how long after an interrupt its receiver is tried unless it has ended one.";
+        relaxed_round: bool = Boolean, Is("true"),
+            "With the rules `ipi-aware`, a spinner that finds no sibling tries all preempted ones in a second round.";
     }
 }
 
@@ -282,6 +291,9 @@ words! {
         Y2021 = "2021",
             "Linux 5.13 (52acd22faa1a) and later: also siblings that were preempted in user mode and have an \
              interrupt pending.";
+        IpiAware = "ipi-aware",
+            "Proposed in December 2025 and not merged: also the sibling to which the spinner sent an interprocessor \
+             interrupt; a woken sibling only if it has an interrupt; a second round over all preempted ones.";
     }
 }
 

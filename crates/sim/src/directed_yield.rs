@@ -22,7 +22,7 @@ use crate::pause_loop::in_kernel;
 use crate::vcpu::{Op, Vcpu};
 use overspin_host::Moment;
 use overspin_host::directed_yield::{Known, boost};
-use overspin_scenario::{DirectedYieldRules as Rules, Picos, Why};
+use overspin_scenario::{DirectedYieldRules as Rules, PauseLoopExiting, Picos, Why};
 use overspin_sched::RunState;
 
 /// The number of lines that the host has for each vCPU.
@@ -39,20 +39,48 @@ fn task_line(v: &Vcpu) -> usize {
 }
 
 impl Engine {
-    fn known(&self, v: &Vcpu) -> Known {
+    fn known(&self, v: &Vcpu, ple: &PauseLoopExiting) -> Known {
+        let asked = || self.cpu().irqs.ipis.waits_for(v.index, self.now(), ple.ipi_window);
         Known {
             state: self.runstate(v.id),
             in_host: v.spin.pauses.in_exit() || v.run.is_interrupted(),
             preempted: matches!(v.op.kind.get(), Op::Burn | Op::Step | Op::Spin),
             in_kernel: in_kernel(v),
-            interrupt: v.irqs.pending.get() != 0,
+            interrupt: ple.apicv && v.irqs.pending.get() != 0,
+            asked: ple.rules == Rules::IpiAware && asked(),
         }
     }
 
     /// What KVM knows of `v`, once it has read that.
-    fn look_at_sibling(&self, v: &Vcpu) -> Known {
+    fn look_at_sibling(&self, v: &Vcpu, ple: &PauseLoopExiting) -> Known {
         self.charge(state_line(v), Access::Load);
-        self.known(v)
+        self.known(v, ple)
+    }
+
+    /// The host's settings, if it notes which vCPUs send interrupts to each other. Notes cost nothing here: they are
+    /// taken where the interrupt is carried, which costs far more.
+    fn notes_ipis(&self) -> Option<&PauseLoopExiting> {
+        let host = &self.scenario.host;
+        let ple = host.pause_loop_exiting.as_ref().filter(|ple| ple.rules == Rules::IpiAware);
+        ple.filter(|_| host.directed_yield)
+    }
+
+    /// The current vCPU sends an interprocessor interrupt to `to`.
+    pub(crate) fn notes_ipi(&self, to: &Vcpu) {
+        if self.notes_ipis().is_some() {
+            let me = self.cpu();
+            me.irqs.ipis.sent(me.index, (to.index, &to.irqs.ipis), self.now());
+        }
+    }
+
+    /// The current vCPU ends an interrupt, which the host sees unless the processor does that by itself.
+    pub(crate) fn notes_end_of_interrupt(&self) {
+        if let Some(ple) = self.notes_ipis().filter(|ple| !ple.apicv) {
+            let me = self.cpu();
+            let first = self.guest(me.guest).first;
+            let of = |index: u32| &self.vcpus[(first + index) as usize].irqs.ipis;
+            me.irqs.ipis.ended(me.index, of, self.now(), ple.ipi_window);
+        }
     }
 
     fn is_eligible(&self, v: &Vcpu) -> bool {
@@ -79,14 +107,14 @@ impl Engine {
 
     /// Looks for a sibling of `me`, the current vCPU, that may run instead, and yields to it. Returns
     /// whether the scheduler accepted such a yield. O(vCPUs of the domain).
-    pub(crate) fn boost_a_sibling(&self, me: &Vcpu, rules: Rules) -> bool {
+    pub(crate) fn boost_a_sibling(&self, me: &Vcpu, ple: &PauseLoopExiting) -> bool {
         let guest = self.guest(me.guest);
         let siblings = &self.vcpus[guest.first as usize..(guest.first + guest.vcpus) as usize];
         let boosted = boost(
-            rules,
+            (ple.rules, ple.relaxed_round),
             in_kernel(me),
             (siblings.len(), me.index as usize, guest.last_boosted.get() as usize),
-            |i| self.look_at_sibling(&siblings[i]),
+            |i| self.look_at_sibling(&siblings[i], ple),
             |i| self.is_eligible(&siblings[i]),
             |i| self.yield_to(me, &siblings[i]),
         );

@@ -55,6 +55,7 @@ impl Engine {
     /// Sends an interprocessor interrupt from the current vCPU to another vCPU of its guest.
     pub(crate) fn send(&self, to: &Vcpu, interrupt: u32) {
         self.burn(self.costs.hypercall.next());
+        self.notes_ipi(to);
         if to.run.is_on() {
             let event = Event::Interrupt { vcpu: to.id, interrupt };
             self.push(self.now() + self.costs.ipi.next(), event);

@@ -68,7 +68,6 @@ impl Engine {
     pub(crate) fn pause_loop_exit(&self) {
         let me = self.cpu();
         let Some(ple) = self.pause_loop_exiting(me) else { return };
-        let rules = ple.rules;
         let began = me.run.clock(self.now());
         me.spin.exits.count.set(me.spin.exits.count.get() + 1);
         self.tell(Moment::PauseLoopExit { vcpu: me.id });
@@ -78,7 +77,7 @@ impl Engine {
         self.host_until(self.now().saturating_add(exit));
         let directs = || self.look_at(me.id, |h, _| h.scheduler().directs_yields());
         let gives_way = if self.scenario.host.directed_yield && directs() {
-            let boosted = self.boost_a_sibling(me, rules);
+            let boosted = self.boost_a_sibling(me, ple);
             me.spin.exits.directed.set(me.spin.exits.directed.get() + u64::from(boosted));
             boosted
         } else {

@@ -7,6 +7,7 @@ use crate::pause_loop::Exits;
 use crate::watch::Watch;
 use overspin_host::Doing;
 use overspin_host::block::{Block, Place};
+use overspin_host::ipis::Ipis;
 use overspin_host::notification::Notified;
 use overspin_host::pause_loop::Pauses;
 use overspin_scenario::{Picos, Why};
@@ -158,6 +159,8 @@ pub(crate) struct Interrupts {
     pub timer_is_late: Cell<bool>,
     /// Number of ticks that it has taken.
     pub ticks: Cell<u64>,
+    /// What the host remembers of interrupts that it sent and got, under rules that use that.
+    pub ipis: Ipis,
 }
 
 impl Interrupts {
@@ -337,6 +340,7 @@ impl Vcpu {
                 timer: Timer::new(),
                 timer_is_late: Cell::new(false),
                 ticks: Cell::new(0),
+                ipis: Ipis::default(),
             },
             lock: LockOperation {
                 waits_since: Cell::new(None),

@@ -23,7 +23,7 @@ macro_rules! row {
 }
 
 /// All instruments.
-pub static INSTRUMENTS: [Instrument; 13] = [
+pub static INSTRUMENTS: [Instrument; 14] = [
     Instrument {
         name: "run",
         places: "What the hypervisor sees of the domain. `elapsed` and `cpu` are of finished runs only.",
@@ -106,6 +106,14 @@ pub static INSTRUMENTS: [Instrument; 13] = [
         rows: folding,
         of_vcpu: None,
         fits: |domain| domain.kernel.steal_governor.is_some(),
+    },
+    Instrument {
+        name: "exits",
+        places: "Pause-loop exits of all domains, and what the host makes of them.",
+        metrics: || metrics(&exits()),
+        rows: exits,
+        of_vcpu: None,
+        fits: |_| true,
     },
     Instrument {
         name: "excursions",
@@ -269,6 +277,25 @@ fn folding() -> Vec<Row> {
         row!("pushed", "", "tasks that a tick took off a vCPU that they were not to use any more", Every,
             |s| s.domain().folding.map(|f| f.pushed as f64)),
     ]
+}
+
+#[rustfmt::skip]
+fn exits() -> Vec<Row> {
+    vec![
+        row!("pause-loop-exits", "1/s", "exits of vCPUs that spun", Every, |s| Some(of_host(s, |v| v.spin_exits))),
+        row!("directed-yields", "1/s", "yields to a sibling that the scheduler took", Every,
+            |s| Some(of_host(s, |v| v.directed_yields))),
+        row!("exiting", "%", "running time of all vCPUs that exits took", Every, |s| {
+            let all = || s.outcome.domains.iter().flat_map(|d| &d.vcpus);
+            Some(part(all().map(|v| v.exiting).sum(), all().map(|v| v.running).sum()))
+        }),
+    ]
+}
+
+/// A count of all vCPUs of the host, for each second.
+fn of_host(s: &Subject<'_>, of: fn(&VcpuOutcome) -> u64) -> f64 {
+    let vcpus = s.outcome.domains.iter().flat_map(|d| &d.vcpus);
+    vcpus.map(of).sum::<u64>() as f64 / s.outcome.counted().seconds()
 }
 
 #[rustfmt::skip]

@@ -171,6 +171,22 @@ pub(super) trait Class: Debug + Send {
         current: VcpuId,
     );
 
+    /// Whether a directed yield sets the yielder back ([`deboost`](Self::deboost)).
+    fn deboosts(&self) -> bool {
+        false
+    }
+
+    /// Sets `from`, the running vCPU, back because it yields to `to`, before it gives way. `is_here`: `to` waits on the same
+    /// queue. No effect unless the class [does so](Self::deboosts).
+    fn deboost(
+        &self,
+        _queue: &mut RunQueue<Self::Queue>,
+        _entities: &mut [Entity],
+        _now: Nanos,
+        (_from, _to, _is_here): (VcpuId, VcpuId, bool),
+    ) {
+    }
+
     /// Asks that `v`, which is queued, be picked next if that is not unfair.
     fn favour(&self, queue: &mut RunQueue<Self::Queue>, v: VcpuId);
 

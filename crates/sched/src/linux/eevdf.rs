@@ -9,7 +9,8 @@
 //! The test does not compute V: v ≤ V ⇔ Σ w·v_j ≥ v·Σ w. The sums are exact, in 128 bits.
 //!
 //! With run to parity (the default) the running vCPU goes on until it has had its request or is no
-//! longer eligible; a wake-up preempts only then.
+//! longer eligible; a wake-up preempts only then. In 6.6 another deadline ends this protection, so that a yield does; since
+//! 6.17 it lasts up to the deadline with which the vCPU was picked.
 //!
 //! A directed yield has two effects: the target becomes the *buddy* of its queue, and the caller yields.
 //! Kernels 6.6 to 6.13 consider the buddy only with the feature NEXT_BUDDY, which is off by default;
@@ -25,6 +26,9 @@
 //! A vCPU that moves to another pCPU makes a new request in 6.6; since 6.12 it keeps the distance to its
 //! deadline (PLACE_REL_DEADLINE).
 //!
+//! Two parameters choose what a directed yield costs: `yield_forfeits`, the commit above, and `debooster`, a penalty that
+//! was proposed for the kernel ([`debooster`](super::debooster)).
+//!
 //! Invariants: some vCPU is always eligible; the lag of always-runnable vCPUs that do not yield stays
 //! within a request and a tick. Source: schedulers specification §9.2; where it is silent, the kernel (a
 //! yield has no effect if no other vCPU is on the queue). Not built: an enabled NEXT_BUDDY also
@@ -34,6 +38,7 @@
 //! shorter protection).
 
 use super::class::{self, Arrival, Class, Entity, RunQueue};
+use super::debooster::Memory;
 use crate::ids::VcpuId;
 use crate::time::Nanos;
 use alloc::format;
@@ -48,8 +53,13 @@ pub(super) struct Eevdf {
     pub run_to_parity: bool,
     /// Whether an eligible buddy is picked first: NEXT_BUDDY, later PICK_BUDDY.
     pub pick_buddy: bool,
+    /// Whether what runs stays protected up to the deadline with which it was picked, even if a yield moves its deadline on
+    /// (6.17: `vprot`). Before, another deadline ended the protection.
+    pub keeps_protection: bool,
     /// Whether a yield forfeits the rest of the request.
     pub yield_forfeits: bool,
+    /// Whether a directed yield sets the yielder back.
+    pub debooster: bool,
     /// Whether a vCPU that moves keeps the distance to its deadline.
     pub deadline_moves: bool,
     /// The tick, in ns: the limit of the lag is never smaller.
@@ -65,6 +75,7 @@ pub(super) struct Queue {
     last_average: i64,
     /// The vCPU that another yielded to; it is on the queue.
     next: Option<VcpuId>,
+    deboosted: Memory,
 }
 
 impl Queue {
@@ -97,6 +108,15 @@ impl Eevdf {
         entity.virtual_time(self.base_slice)
     }
 
+    /// Whether no other vCPU is picked instead of `entity`, which runs, while it is eligible.
+    fn is_protected(&self, entity: &Entity) -> bool {
+        self.run_to_parity
+            && match self.keeps_protection {
+                true => entity.vruntime < entity.picked,
+                false => entity.picked == entity.deadline,
+            }
+    }
+
     /// Chooses among the tree and `candidate` without regard to the buddy.
     #[inline(always)]
     fn earliest(
@@ -109,7 +129,7 @@ impl Eevdf {
         let candidate = candidate.filter(eligible);
         if let Some(v) = candidate {
             let entity = &entities[v.index()];
-            if self.run_to_parity && entity.picked == entity.deadline {
+            if self.is_protected(entity) {
                 return candidate;
             }
         }
@@ -208,7 +228,9 @@ impl Class for Eevdf {
         let vruntime = v_average - scale(v_average - entity.vruntime);
         let deadline = vruntime + scale(entity.deadline - entity.vruntime);
         queue.class.weighted -= weighted(entity);
-        if entity.picked == entity.deadline {
+        if self.keeps_protection {
+            entity.picked = vruntime + scale(entity.picked - entity.vruntime);
+        } else if entity.picked == entity.deadline {
             entity.picked = deadline;
         }
         (entity.vruntime, entity.deadline, entity.weight) = (vruntime, deadline, weight);
@@ -264,6 +286,32 @@ impl Class for Eevdf {
         entity.deadline += self.request(entity);
     }
 
+    fn deboosts(&self) -> bool {
+        self.debooster
+    }
+
+    fn deboost(
+        &self,
+        queue: &mut RunQueue<Queue>,
+        entities: &mut [Entity],
+        now: Nanos,
+        (from, to, is_here): (VcpuId, VcpuId, bool),
+    ) {
+        // The try counts even if the target is elsewhere, as in the patch.
+        if !self.debooster || !queue.class.deboosted.may_try(now) || !is_here {
+            return;
+        }
+        let target = entities[to.index()].vruntime;
+        let count = queue.count();
+        let entity = &mut entities[from.index()];
+        let request = self.request(entity);
+        let relation = (request, target - entity.vruntime, count);
+        queue.class.weighted -= weighted(entity);
+        entity.vruntime += queue.class.deboosted.penalty((from, to, now), relation);
+        queue.class.weighted += weighted(entity);
+        entity.deadline = entity.vruntime + request;
+    }
+
     fn favour(&self, queue: &mut RunQueue<Queue>, v: VcpuId) {
         queue.class.next = Some(v);
     }
@@ -299,7 +347,9 @@ mod tests {
                 base_slice: Nanos::ms(3),
                 run_to_parity: true,
                 pick_buddy: true,
+                keeps_protection: true,
                 yield_forfeits: true,
+                debooster: false,
                 deadline_moves,
                 tick: Nanos::MS,
             };

@@ -36,7 +36,7 @@
 //! directed yields and halt polling belong to the world (§9.3).
 //!
 //! Files: `mod` (events and passes), [`queueing`] (on and off the queues), [`class`] (the interface of a class),
-//! [`cfs`], [`eevdf`] (the classes), [`tasks`] (the same for the tasks of a guest), [`tasks_2008`] (an older policy for
+//! [`cfs`], [`eevdf`] (the classes), [`debooster`] (what a directed yield costs, as an option), [`tasks`] (the same for the tasks of a guest), [`tasks_2008`] (an older policy for
 //! them), [`placement`] (of vCPUs that wake), [`balance`], [`groups`], [`attempts`], [`average`] (pulling: what, how much,
 //! when, and how load is measured), [`bandwidth`] (quotas), [`params`], [`invariants`] (what must always hold).
 
@@ -46,6 +46,7 @@ mod balance;
 mod bandwidth;
 mod cfs;
 mod class;
+mod debooster;
 mod eevdf;
 mod groups;
 mod invariants;
@@ -281,6 +282,11 @@ impl<C: Class> Scheduler for Host<C> {
             return false;
         }
         self.class.favour(&mut self.queues[there.index()], to);
+        if self.class.deboosts() {
+            self.update(cx, from);
+            let (queue, pair) = (&mut self.queues[from.index()], (v, to, there == from));
+            self.class.deboost(queue, &mut self.entities, cx.now(), pair);
+        }
         self.yield_now(cx, v);
         if there != from {
             cx.resched(there);

@@ -148,6 +148,18 @@ const NEXT_BUDDY: ParamInfo = ParamInfo::flag(
 const PICK_BUDDY: ParamInfo =
     ParamInfo::flag("pick_buddy", true, "An eligible vCPU that was yielded to is picked first.");
 
+const YIELD_FORFEITS: ParamInfo = ParamInfo::flag(
+    "yield_forfeits",
+    false,
+    "A yield, also a directed one, forfeits the rest of the request (commit 79104becf42b, 6.19 and 6.18.2).",
+);
+const YIELD_FORFEITS_6_18: ParamInfo = YIELD_FORFEITS.by_default(Preset::Flag(true));
+const DEBOOSTER: ParamInfo = ParamInfo::flag(
+    "debooster",
+    false,
+    "A directed yield to a vCPU of the same pCPU sets the yielder back by 1 to 6 requests, at most every 6 ms (proposed in 2025).",
+);
+
 /// The class of `eevdf`.
 pub(super) fn eevdf(params: &Params, tick: Nanos) -> Eevdf {
     Eevdf {
@@ -155,7 +167,9 @@ pub(super) fn eevdf(params: &Params, tick: Nanos) -> Eevdf {
         base_slice: BASE_SLICE.time_in(params),
         run_to_parity: RUN_TO_PARITY.flag_in(params),
         pick_buddy: NEXT_BUDDY.flag_in(params),
-        yield_forfeits: false,
+        keeps_protection: false,
+        yield_forfeits: YIELD_FORFEITS.flag_in(params),
+        debooster: DEBOOSTER.flag_in(params),
         deadline_moves: false,
         tick,
     }
@@ -167,7 +181,8 @@ pub(super) fn eevdf_6_18(params: &Params, tick: Nanos) -> Eevdf {
         name: EEVDF_6_18.name,
         base_slice: BASE_SLICE_6_18.time_in(params),
         pick_buddy: PICK_BUDDY.flag_in(params),
-        yield_forfeits: true,
+        keeps_protection: true,
+        yield_forfeits: YIELD_FORFEITS_6_18.flag_in(params),
         deadline_moves: true,
         ..eevdf(params, tick)
     }
@@ -222,6 +237,8 @@ pub(crate) const EEVDF: SchedulerInfo = SchedulerInfo {
         BASE_SLICE,
         RUN_TO_PARITY,
         NEXT_BUDDY,
+        YIELD_FORFEITS,
+        DEBOOSTER,
         TICK,
         MIGRATION_COST,
         BANDWIDTH_PERIOD,
@@ -245,6 +262,8 @@ pub(crate) const EEVDF_6_18: SchedulerInfo = SchedulerInfo {
         BASE_SLICE_6_18,
         RUN_TO_PARITY,
         PICK_BUDDY,
+        YIELD_FORFEITS_6_18,
+        DEBOOSTER,
         TICK,
         MIGRATION_COST,
         BANDWIDTH_PERIOD,

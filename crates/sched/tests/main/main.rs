@@ -29,6 +29,8 @@ mod linux_balance;
 /// The worked examples of the specification for cfs and eevdf.
 mod linux_quotas;
 mod linux_traces;
+/// What directed yields cost under eevdf.
+mod linux_yields;
 /// The worked examples of the specification for null.
 mod null_traces;
 /// pCPUs and domains that move between pools.

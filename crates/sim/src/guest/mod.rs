@@ -359,6 +359,7 @@ impl Guest {
             let v = engine.cpu();
             v.irqs.nesting.set(v.irqs.nesting.get() - 1);
             engine.tell(Moment::InterruptEnds { vcpu: v.id });
+            engine.notes_end_of_interrupt();
             v.irqs.on.set(true);
             if v.irqs.pending.get() == 0 {
                 break;

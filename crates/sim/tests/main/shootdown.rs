@@ -2,8 +2,8 @@
 
 use crate::common::{hog, host, lock_loop, near, run, scenario, tickless};
 use overspin_scenario::{
-    Domain, Host, Kernel, MS, NS, Outcome, Picos, SEC, Setting, Settings, ShootdownOutcome, US,
-    Workload, Workloads,
+    DirectedYieldRules, Domain, Host, Kernel, MS, NS, Outcome, PauseLoopExiting, Picos, SEC,
+    Setting, Settings, ShootdownOutcome, US, Workload, Workloads,
 };
 use overspin_workload::LockLoop;
 
@@ -79,4 +79,28 @@ fn senders_answer_each_other() {
             run(&scenario(host(pcpus, scheduler), vec![tickless(4, "mcs", unmaps)], 100 * SEC), 3);
         assert_eq!(outcome.domains[0].tasks.iter().map(|t| t.items).sum::<u64>(), 8_000);
     }
+}
+
+/// One pCPU under `eevdf-6.18`, whose ticks end turns of 4 ms, and these rules of directed yields.
+fn exiting(rules: DirectedYieldRules, apicv: bool) -> Host {
+    let relaxed_round = false;
+    let ple = PauseLoopExiting { rules, apicv, relaxed_round, ..PauseLoopExiting::default() };
+    Host { pause_loop_exiting: Some(ple), directed_yield: true, ..host(1, "eevdf-6.18") }
+}
+
+/// The vCPU that is asked computes in user mode, so by the rules of 2019 the spinning sender does not yield to it: it spins for
+/// its turn of 4 ms, and the other answers in its own, so 1 s has 125 shootdowns. A host that notes the interrupt, or sees
+/// that it is pending, lets the sender yield at once: a shootdown for each turn of the other, 250.
+#[test]
+fn a_host_that_knows_the_receiver_saves_the_senders_turn() {
+    use DirectedYieldRules::{IpiAware, Y2019, Y2021};
+    let by = |rules, apicv| run(&scenario(exiting(rules, apicv), vec![guest(2)], SEC), 1);
+    let number = |outcome: &Outcome| shootdowns(outcome).interrupts;
+    let (blind, noted, seen) = (by(Y2019, true), by(IpiAware, false), by(Y2021, true));
+    assert!((115..=130).contains(&number(&blind)), "{:?}", shootdowns(&blind));
+    for outcome in [&noted, &seen] {
+        assert!((225..=255).contains(&number(outcome)), "{:?}", shootdowns(outcome));
+    }
+    // All that the rules of 2021 add is the sight of pending interrupts.
+    assert_eq!(by(Y2021, false).trace_hash, blind.trace_hash);
 }
