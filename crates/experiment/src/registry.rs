@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 /// Names and texts of the experiments that come with the program, in the order in which all of them run: the five that the
 /// program began with, those that take longer and longer, and then today's questions.
-const BUILT_IN: [(&str, &str); 9] = [
+const BUILT_IN: [(&str, &str); 10] = [
     ("2016-schedbench", include_str!("../../../experiments/2016-schedbench.toml")),
     (
         "2005-preemption-notification",
@@ -24,6 +24,7 @@ const BUILT_IN: [(&str, &str); 9] = [
     ("2025-slice-extension", include_str!("../../../experiments/2025-slice-extension.toml")),
     ("2026-steal-governor", include_str!("../../../experiments/2026-steal-governor.toml")),
     ("2026-postgres-lazy", include_str!("../../../experiments/2026-postgres-lazy.toml")),
+    ("2025-semantic-yield", include_str!("../../../experiments/2025-semantic-yield.toml")),
 ];
 
 /// A kind of experiment.
