@@ -97,8 +97,9 @@ fn longest(s: &Subject<'_>, wait: fn(&LockOutcome) -> Picos) -> f64 {
 
 fn burned(s: &Subject<'_>) -> f64 {
     let vcpus = || s.outcome.domains.iter().flat_map(|d| &d.vcpus);
+    // Waits for locks of programs are counted for their tasks: of these, the vCPUs know the spinning.
     let (waiting, running): (Picos, Picos) =
-        (vcpus().map(|v| v.waiting).sum(), vcpus().map(|v| v.running).sum());
+        (vcpus().map(|v| v.waiting.max(v.spinning)).sum(), vcpus().map(|v| v.running).sum());
     // The hypervisor counts in whole nanoseconds, the waits are counted in picoseconds.
     if running == Picos::ZERO { 0.0 } else { waiting.percent(running).min(100.0) }
 }
