@@ -79,6 +79,12 @@ pub enum Bug {
     S2ShflLockHeadPublishedRelaxed,
     /// TWA: a waiter looks at the grant first and at its slot second.
     W1TwaGrantBeforeSlot,
+    /// Hapax: a waiter looks whether its predecessor has departed first and at its counter second.
+    Z1HapaxDepartBeforeCounter,
+    /// Hapax: a context draws the value that was the last to depart from the lock.
+    Z2HapaxDrawsWhatHasDeparted,
+    /// Hapax: the swap of `arrive` is relaxed.
+    Z3HapaxArrivesRelaxed,
     /// Malthusian: a releaser that finds the chain empty forgets the passive list.
     A1MalthusianPassiveListIgnored,
     /// MCS-TP: the grant overwrites a time-out that came in between.

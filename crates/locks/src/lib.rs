@@ -23,6 +23,7 @@ mod family;
 pub mod flexguard;
 mod forwarding;
 pub mod futex;
+pub mod hapax;
 pub mod hemlock;
 pub mod ispinlock;
 pub mod lock_byte;

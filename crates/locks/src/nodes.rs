@@ -149,6 +149,11 @@ impl<P: Platform, N: Debug + 'static> ContextNodes<P, N> {
         Self { nodes: P::slots(cpus * CONTEXTS, |_| CachePadded::new(init())) }
     }
 
+    /// How many nodes there are for `cpus` CPUs. Their numbers begin with 1.
+    pub(crate) const fn number(cpus: usize) -> usize {
+        cpus * CONTEXTS
+    }
+
     /// The node of the context that executes this call.
     #[inline]
     pub(crate) fn mine(&self) -> u32 {

@@ -87,6 +87,7 @@ registry! { ($)
     shfllock: ShflLock, INFO, aliases ["shuffle"];
     hemlock: Hemlock, INFO, aliases [];
     flexguard: FlexGuard, INFO, aliases [];
+    hapax: Hapax, INFO, aliases [];
     mutexee: Mutexee, INFO, aliases [];
     mutex: Mutex, INFO, aliases [];
 }

@@ -8,6 +8,7 @@ mod backoff;
 mod clh;
 mod cna;
 mod flexguard;
+mod hapax;
 mod hemlock;
 mod malthusian;
 mod mcs;
@@ -85,6 +86,7 @@ const LOCKS: &[(&str, Models)] = &[
     ("shfllock", shfllock::models),
     ("hemlock", hemlock::models),
     ("flexguard", flexguard::models),
+    ("hapax", hapax::models),
     ("futex", mutexee::models_of_futex),
     ("mutexee", mutexee::models),
     ("mutex", mutex::models),

@@ -42,6 +42,8 @@ const LATER: &[(&str, &str, usize)] = &[
     ("hemlock", "a word used again", 3_500),
     // flexguard-1, at 2,585.
     ("flexguard", "preempted now and then", 6_000),
+    // Z3, at 1,430.
+    ("hapax", "a value drawn again", 3_500),
     // O8, at 4,365.
     ("mutex", "holders pay for their sections", 10_000),
 ];
