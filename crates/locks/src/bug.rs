@@ -118,6 +118,14 @@ pub enum Bug {
     Q2QspinlockDropsTheTail,
     /// Queued spinlock: a waiter resets its node when other CPUs can already find it.
     Q4QspinlockResetAfterPublication,
+    /// Resilient queued spinlock: a CPU notes a lock after it has taken it, as in Linux 6.17.
+    R2RqspinlockNotesWhatItHas,
+    /// Resilient queued spinlock: a pending waiter fails and leaves its bit.
+    R3RqspinlockFailsAndStaysPending,
+    /// Resilient queued spinlock: a waiter leaves the queue and does not tell its successor.
+    R4RqspinlockLeavesItsSuccessor,
+    /// Resilient queued spinlock: a failed acquisition leaves its note.
+    R5RqspinlockKeepsItsNote,
     /// Paravirtual queued spinlock: the first of the queue calls itself halted when it sleeps.
     V1PvQspinlockHeadHalted,
     /// Paravirtual queued spinlock: only a waiter that was seen not to run is kicked.
@@ -164,6 +172,12 @@ pub enum Bug {
     E3MutexeeClearsBlindly,
     /// MUTEXEE: a sleeper does not check that the word is unchanged.
     E4MutexeeWaitsWithoutComparing,
+    /// Swift's mutex: a sleeper does not check that the word is unchanged.
+    J1SwiftMutexWaitsWithoutComparing,
+    /// Swift's mutex: a waiter that has slept takes the lock as if there were no other sleepers.
+    J2SwiftMutexForgetsOtherSleepers,
+    /// Swift's mutex: a waiter that has slept stays in the count of parked ones.
+    J3SwiftMutexStaysCounted,
     /// `mutex`: a sleeper reads the count of wake-ups only after it has been counted as a sleeper.
     O1MutexReadsWakesLate,
     /// `mutex`: a thread is counted as a sleeper although the lock is free by now.

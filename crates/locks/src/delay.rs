@@ -19,6 +19,13 @@ impl<P: Platform> Delay<P> {
         let _ = self.0.own().spin_until(|_| false, Budget::Iterations(iterations));
     }
 
+    /// A random number of iterations, from `shortest` to less than twice as many.
+    pub(crate) fn between(&self, shortest: u32) -> u32 {
+        // The high half of the product is uniform from 0 to `shortest - 1`.
+        let extra = (u64::from(self.0.draw()) * u64::from(shortest)) >> 32;
+        shortest + extra as u32
+    }
+
     /// Pauses for a random number of iterations between `longest / 2` and `longest`, so that CPUs
     /// that failed together do not come back together.
     pub(crate) fn pause_up_to(&self, longest: u32) {

@@ -73,6 +73,7 @@ registry! { ($)
     pv_ticket: PvTicket, INFO, aliases [];
     qspinlock: Qspinlock, INFO, aliases [];
     qspinlock: QspinlockTas, TAS_INFO, aliases [];
+    rqspinlock: Rqspinlock, INFO, aliases [];
     pv_qspinlock: PvQspinlock42, INFO_4_2, aliases [];
     qspinlock_unfair: QspinlockUnfair, INFO, aliases [];
     pv_qspinlock: PvQspinlock45, INFO_4_5, aliases [];
@@ -90,4 +91,5 @@ registry! { ($)
     hapax: Hapax, INFO, aliases [];
     mutexee: Mutexee, INFO, aliases [];
     mutex: Mutex, INFO, aliases [];
+    swift_mutex: SwiftMutex, INFO, aliases ["spinner-cap"];
 }

@@ -90,6 +90,7 @@ const LOCKS: &[(&str, Models)] = &[
     ("futex", mutexee::models_of_futex),
     ("mutexee", mutexee::models),
     ("mutex", mutex::models),
+    ("swift-mutex", mutexee::models_of_swift),
 ];
 
 /// Lists the models of the lock of this name, besides those of every lock.

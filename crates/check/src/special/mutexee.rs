@@ -1,13 +1,15 @@
-//! Bugs of MUTEXEE and of the futex mutex.
+//! Bugs of MUTEXEE, of the futex mutex and of Swift's.
 
-use overspin_locks::{Bug, Futex, Mutexee};
+use overspin_locks::swift_mutex::Shared;
+use overspin_locks::{Bug, Futex, Mutexee, SwiftMutex};
 
 use super::{Special, few, three_that_wake_for_no_reason};
 use crate::Mutation;
-use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model};
+use crate::model::{DEADLOCK_MESSAGE, LoomPlatform, Model, Protected};
 
 type Lock = Mutexee<LoomPlatform>;
 type Plain = Futex<LoomPlatform>;
+type Swift = SwiftMutex<LoomPlatform>;
 
 pub(super) fn models() -> Vec<Special> {
     let seeded = Mutation::Seeded;
@@ -37,5 +39,22 @@ pub(super) fn models_of_futex() -> Vec<Special> {
         Special::new("pairs, three of them", "1 pair each", Model::pairs::<Plain>(3, 1, 2))
             .finds(seeded(Bug::F1FutexForgetsOtherSleepers), DEADLOCK_MESSAGE),
         three_that_wake_for_no_reason::<Plain>(3),
+    ]
+}
+
+pub(super) fn models_of_swift() -> Vec<Special> {
+    let seeded = Mutation::Seeded;
+    // A pause of two or three iterations, after which it parks.
+    let one_try = || Protected::<Swift>::with_shared(Shared::new(3, 1, 2).expect("few CPUs"));
+    vec![
+        few::<Swift>()
+            // As above.
+            .finds(Mutation::SplitSwap, DEADLOCK_MESSAGE)
+            .finds(seeded(Bug::J1SwiftMutexWaitsWithoutComparing), DEADLOCK_MESSAGE)
+            .finds(seeded(Bug::J3SwiftMutexStaysCounted), "nobody waits, but it is contended"),
+        Special::new("pairs, three of them", "1 pair each", Model::pairs::<Swift>(3, 1, 2))
+            .finds(seeded(Bug::J2SwiftMutexForgetsOtherSleepers), DEADLOCK_MESSAGE),
+        Special::new("a try after a pause", "1 pair each", Model::pairs_of(3, 1, 2, one_try)),
+        three_that_wake_for_no_reason::<Swift>(3),
     ]
 }
