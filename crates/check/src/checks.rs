@@ -364,6 +364,9 @@ where
         }
     }
     let (few, divisor) = SCHEDULES[0];
+    for special in special::plans_of(L::INFO.name) {
+        add(special.name, special.plan, divisor, None);
+    }
     if serves(few) {
         let out = schedules::out_of_nodes::<L>(few, ROUNDS);
         add("pairs, CPUs out of nodes", out.clone(), 3 * divisor, None);

@@ -54,8 +54,9 @@ const EVERY: [Mutation; 2] = [Mutation::NoRelease, Mutation::NoAcquire];
 pub fn bugs(lock: &str) -> Vec<Mutation> {
     let of_lock = BUGS.iter().filter(|(name, _)| *name == lock).map(|(_, bug)| *bug);
     let special = special::of(lock).into_iter().flat_map(|it| it.bugs).map(|(bug, _)| bug);
+    let plans = special::plans_of(lock).into_iter().flat_map(|it| it.bugs).map(|(bug, _)| bug);
     let mut bugs = Vec::new();
-    for bug in EVERY.into_iter().chain(of_lock).chain(special) {
+    for bug in EVERY.into_iter().chain(of_lock).chain(special).chain(plans) {
         if !bugs.contains(&bug) {
             bugs.push(bug);
         }
@@ -96,7 +97,7 @@ impl Caught {
     }
 }
 
-/// Puts `bug` into a lock and looks for it. If a special model exists for this bug, only that model runs.
+/// Puts `bug` into a lock and looks for it. If a special model or plan exists for this bug, only that one runs.
 /// Otherwise the models of every lock run, then schedules, from small to large. Returns `None` if the bug
 /// survives.
 pub fn hunt<M, S>(bug: Mutation) -> Option<Caught>
@@ -119,6 +120,17 @@ where
     for special in special::of(M::INFO.name) {
         if let Some((_, words)) = special.bugs.iter().find(|(known, _)| *known == bug) {
             let caught = Caught::new(special.name.into(), explore(special.model.clone()))?;
+            return caught.fault.contains(words).then_some(caught);
+        }
+    }
+    for special in special::plans_of(M::INFO.name) {
+        if let Some((_, words)) = special.bugs.iter().find(|(known, _)| *known == bug) {
+            let caught = [Strategy::Random, Strategy::Pct].into_iter().find_map(|strategy| {
+                let report = special.plan.explore(strategy, SCHEDULES_OF_PAIRS, SEED, bug);
+                let name = strategy.name();
+                let by = format!("{name} schedules, {}, {} CPUs", special.name, special.plan.cpus);
+                Caught::new(by, report)
+            })?;
             return caught.fault.contains(words).then_some(caught);
         }
     }

@@ -207,7 +207,7 @@ impl World {
     }
 
     /// All CPUs start at this context level, as if they had been interrupted that often.
-    pub(super) fn begin_at_level(&self, level: usize) {
+    pub(crate) fn begin_at_level(&self, level: usize) {
         self.level.set(level);
     }
 

@@ -20,6 +20,7 @@ mod preemptable;
 mod pv_qspinlock;
 mod pv_ticket;
 mod qspinlock;
+mod rqspinlock;
 mod shfllock;
 mod ticket;
 mod twa;
@@ -32,6 +33,7 @@ use overspin_locks::{CpuId, RawLock};
 
 use crate::asked::OutOfNodes;
 use crate::model::{LoomPlatform, Model, Protected, on_cpus, world};
+use crate::schedules::Plan;
 use crate::{Mutation, NO_SPIN};
 
 /// A model and the bugs that it must find.
@@ -56,6 +58,40 @@ impl Special {
         self.bugs.push((bug, words));
         self
     }
+}
+
+/// A plan for schedules and the bugs that it must find.
+#[derive(Clone, Debug)]
+pub struct SpecialPlan {
+    /// The subject of the plan.
+    pub name: &'static str,
+    /// The plan.
+    pub plan: Plan,
+    /// Bugs, each with text that the message must contain.
+    pub bugs: Vec<(Mutation, &'static str)>,
+}
+
+impl SpecialPlan {
+    fn new(name: &'static str, plan: Plan) -> Self {
+        Self { name, plan, bugs: Vec::new() }
+    }
+
+    fn finds(mut self, bug: Mutation, words: &'static str) -> Self {
+        self.bugs.push((bug, words));
+        self
+    }
+}
+
+/// Makes the plans of a lock.
+type Plans = fn() -> Vec<SpecialPlan>;
+
+/// Locks that have plans of their own.
+const PLANS: &[(&str, Plans)] = &[("rqspinlock", rqspinlock::plans)];
+
+/// Lists the plans of the lock of this name, besides those of every lock.
+pub fn plans_of(lock: &str) -> Vec<SpecialPlan> {
+    let plans = PLANS.iter().find(|(name, _)| *name == lock);
+    plans.map_or_else(Vec::new, |(_, plans)| plans())
 }
 
 /// Makes the models of a lock.
@@ -101,7 +137,7 @@ pub fn of(lock: &str) -> Vec<Special> {
 
 /// Names of the locks in the table.
 pub(crate) fn locks() -> impl Iterator<Item = &'static str> {
-    LOCKS.iter().map(|(name, _)| *name)
+    LOCKS.iter().map(|(name, _)| *name).chain(PLANS.iter().map(|(name, _)| *name))
 }
 
 /// As few CPUs and preemptions as most bugs need.
