@@ -1,6 +1,6 @@
 //! How often each other CPU takes a lock while one CPU wants it: prints the table of `docs/model-checking.md`.
 //!
-//!     cargo run --release -p overspin-check --example overtaking [SCHEDULES]
+//!     cargo run --release -p overspin-check --example overtaking [SCHEDULES [LOCK...]]
 
 use std::env;
 use std::sync::Arc;
@@ -112,8 +112,13 @@ fn rows_of_the_reader_writer_lock(schedules: usize) {
 
 macro_rules! rows {
     ($($lock:ident)+) => {
-        fn rows(schedules: usize) {
-            $(row::<overspin_locks::$lock<SchedulePlatform>>(schedules);)+
+        fn rows(schedules: usize, names: &[String]) {
+            $({
+                type Lock = overspin_locks::$lock<SchedulePlatform>;
+                if names.is_empty() || names.iter().any(|name| name == Lock::INFO.name) {
+                    row::<Lock>(schedules);
+                }
+            })+
         }
     };
 }
@@ -125,7 +130,10 @@ fn main() {
     println!("| Lock | 4 CPUs at random | 8 at random | bound | 2 CPUs, lassos | 3, lassos |");
     println!("|---|---:|---:|---:|---:|---:|");
     quietly(|| {
-        rows(schedules);
-        rows_of_the_reader_writer_lock(schedules);
+        let names: Vec<String> = env::args().skip(2).collect();
+        rows(schedules, &names);
+        if names.is_empty() {
+            rows_of_the_reader_writer_lock(schedules);
+        }
     });
 }

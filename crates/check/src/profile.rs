@@ -79,8 +79,15 @@ const LEAVES_HINTS: &[&str] = &["pv-ticket", "pv-ticket-2012", "pv-ticket-2012-s
 const LONG_NAPS: &[(&str, u64)] = &[("s-lock", overspin_locks::s_lock::LONGEST_NAP)];
 
 /// Locks that promise no order, but in which a waiter's turn comes.
-const LETS_EACH_IN: &[&str] =
-    &["qspinlock-unfair", "pv-qspinlock-4.5", "pv-qspinlock", "i-spinlock", "malthusian", "cna"];
+const LETS_EACH_IN: &[&str] = &[
+    "qspinlock-unfair",
+    "rqspinlock",
+    "pv-qspinlock-4.5",
+    "pv-qspinlock",
+    "i-spinlock",
+    "malthusian",
+    "cna",
+];
 
 impl Profile {
     /// The profile of a lock of the registry. Any other lock has the default, and starves nobody if it promises an order.
