@@ -33,18 +33,19 @@
 //! its own numbers.
 //!
 //! **Properties.** Fair: no CPU overtakes. As bad as a ticket lock when the holder or a waiter is descheduled. Each
-//! waiter spins on a line of its own, unless two locks collide. A hand-over costs about three misses: `depart`, the counter, and
-//! `depart` again. Uncontended: two read-modify-writes and a store; the counter's line is that of the CPU. After `depart`
-//! is written, `unlock` uses only the address of the lock.
+//! waiter spins on a line of its own, unless two locks collide. A hand-over costs about three misses: `depart`, the
+//! counter, and `depart` again. Uncontended: two read-modify-writes and a store; the counter's line is that of the CPU.
+//! After `depart` is written, `unlock` uses only the address of the lock.
 //!
 //! **`try_lock`** does not wait, unless the CPU that left the lock free has drawn its second half of numbers between
 //! two steps of the try, and has the lock: then the try has queued behind it.
 //!
 //! **Interrupts** stay off from before the swap: see [`RawLock::lock_irqsave`].
 //!
-//! **Source.** Dice and Kogan, "Hapax Locks: Value-Based Mutual Exclusion", PPoPP 2026, arXiv 2511.14608, written from its
-//! description. Deviations: published values are blocks of a global counter, and must never repeat; the published array has 4096 slots,
-//! chosen by value, and this one has a line for each context of each CPU; `waits`, which only [`RawLock::is_contended`] reads.
+//! **Source.** Dice and Kogan, "Hapax Locks: Value-Based Mutual Exclusion", PPoPP 2026, arXiv 2511.14608, written from
+//! its description. Deviations: published values are blocks of a global counter, and must never repeat; the published
+//! array has 4096 slots, chosen by value, and this one has a line for each context of each CPU; `waits`, which only
+//! [`RawLock::is_contended`] reads.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -264,5 +265,19 @@ impl<P: Platform> RawLock<P> for Hapax<P> {
     fn is_contended(&self, shared: &Shared<P>) -> bool {
         let last = self.arrive.load(Relaxed);
         last != NONE && shared.record(last).waits.load(Relaxed) == last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A first number is never drawn again, because it is drawn without a look.
+    #[test]
+    fn numbers_go_round_in_the_second_half() {
+        assert_eq!(after(0, STEP), STEP);
+        assert_eq!(after(AGAIN - STEP, STEP), AGAIN);
+        assert_eq!(after(usize::MAX - (STEP - 1), STEP), AGAIN);
+        assert_eq!(after(AGAIN + AGAIN / 2, AGAIN / 2), AGAIN);
     }
 }

@@ -21,13 +21,13 @@
 //! **Giving up.** A waiter gives up only after it has set the word to 2, with the lock held. So a woken waiter that gives up
 //! leaves the other sleepers to a holder that wakes one.
 //!
-//! **Properties.** Unfair: a newcomer may take the lock before the waiter that was woken for it. A descheduled holder costs the
-//! others their tries; then they sleep. A descheduled waiter owns nothing that others wait for. Uncontended: two
-//! read-modify-writes. After the release `unlock` uses only the address of the lock.
+//! **Properties.** Unfair: a newcomer may take the lock before the waiter that was woken for it. A descheduled holder
+//! costs the others their tries; then they sleep. A descheduled waiter owns nothing that others wait for. Uncontended:
+//! two read-modify-writes. After the release `unlock` uses only the address of the lock.
 //!
-//! **Source.** Swift's standard library for Linux, `Synchronization.Mutex`, changed in 2026 (swiftlang/swift, pull request 88523; written
-//! from `docs/SynchronizationMutexLinux.md` there). Deviation: the published pause takes its random part from the cycle
-//! counter.
+//! **Source.** Swift's standard library for Linux, `Synchronization.Mutex`, changed in 2026 (swiftlang/swift, pull
+//! request 88523; written from `docs/SynchronizationMutexLinux.md` there). Deviation: the published pause takes its
+//! random part from the cycle counter.
 
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -88,7 +88,8 @@ pub struct Shared<P: Platform> {
 }
 
 impl<P: Platform> Shared<P> {
-    /// For `cpus` CPUs, with so many tries of a newcomer, and pauses from `pause` wait-loop iterations to nearly twice as many.
+    /// For `cpus` CPUs, with so many tries of a newcomer, and pauses from `pause` wait-loop iterations to nearly twice as
+    /// many.
     ///
     /// # Errors
     /// If the lock cannot serve that many CPUs.

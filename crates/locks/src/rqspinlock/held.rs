@@ -51,7 +51,8 @@ impl<P: Platform> Held<P> {
         }
         own.height.store(place as u32 + 1, Relaxed);
         compiler_fence(SeqCst);
-        // Release: a CPU that finds this on top finds what is below. The lock is taken after that, so for a handler on this CPU.
+        // Release: a CPU that finds this on top finds what is below. The fences are for handlers on this CPU: the lock is taken
+        // after it is noted.
         own.locks[place].store(lock, Release);
         compiler_fence(SeqCst);
         place

@@ -12,42 +12,44 @@
 //! So a time-out destroys the queue: the first has waited for the whole time, and those behind it depend on the same
 //! holder. A newcomer that queues behind a failing waiter fails too, after a short wait.
 //!
-//! **What a CPU has.** `held` of [`Shared`] is a stack for each CPU: the locks that its contexts hold or want, the latest on top. A CPU
-//! notes a lock before it tries to take it, and removes the note after it has released it. So a handler that
-//! interrupts it at any point finds every lock that its CPU holds. (Linux 6.17 noted the lock after it had taken it. A
-//! non-maskable interrupt in between wanted the same lock, found no note, and waited for 250 ms.) A note may be
-//! there without the lock; then the worst is an error for a lock that was about to become free.
+//! **What a CPU has.** `held` of [`Shared`] is a stack for each CPU: the locks that its contexts hold or want, the
+//! latest on top. A CPU notes a lock before it tries to take it, and removes the note after it has released it. So a
+//! handler that interrupts it at any point finds every lock that its CPU holds. (Linux 6.17 noted the lock after it had
+//! taken it. A non-maskable interrupt in between wanted the same lock, found no note, and waited for 250 ms.) A note
+//! may be there without the lock; then the worst is an error for a lock that was about to become free.
 //!
 //! **Deadlocks.** A waiter looks for two, one at the begin of its wait, the other every [`CHECK_NS`]:
 //!
 //! - *AA*: its own CPU has the lock below the waiter's own note.
-//! - *ABBA*: another CPU has the lock, and on top of its stack is a lock that this CPU has. The waiter reads the top first. As long as
-//!   this CPU has that lock, the other CPU waits, and what is below its top does not change, unless it gives up. Then both
-//!   have failed.
+//! - *ABBA*: another CPU has the lock, and on top of its stack is a lock that this CPU has. The waiter reads the top
+//!   first. As long as this CPU has that lock, the other CPU waits, and what is below its top does not change, unless
+//!   it gives up. Then both have failed.
 //!
 //! Longer circles end by a time-out.
 //!
-//! **[`RawLock::lock`]** cannot fail: a panic, or a token without the lock, would break callers that did nothing wrong. Where
-//! [`Rqspinlock::lock_or_fail`] fails, it waits and begins again. So it waits for ever in a deadlock, as other locks do, and
-//! a guest whose host descheduled the holder for 250 ms goes on, without the order of the queue. After a time-out it waits until the failed
-//! queue is gone: a waiter that queues again at once fails again behind one that is failing, and if all do so, none gets the
-//! free lock. (Random schedules of 16 CPUs showed that.)
+//! **[`RawLock::lock`]** cannot fail: a panic, or a token without the lock, would break callers that did nothing wrong.
+//! Where [`Rqspinlock::lock_or_fail`] fails, it waits and begins again. So it waits for ever in a deadlock, as other
+//! locks do, and a guest whose host descheduled the holder for 250 ms goes on, without the order of the queue. After a
+//! time-out it waits until the failed queue is gone: a waiter that queues again at once fails again behind one that is
+//! failing, and if all do so, none gets the free lock. (Random schedules of 16 CPUs showed that.)
+//! So it may run wherever a lock may, and nothing is refused. Worlds, `overspin exec` and the C interface call `lock`: they
+//! see no error.
 //!
-//! **Non-maskable interrupts.** The highest of the four contexts does not queue, because it may have interrupted the first of the same
-//! queue, on which the queue depends. It tries again and again, for [`TRYING_NS`] at most.
+//! **Non-maskable interrupts.** The highest of the four contexts does not queue, because it may have interrupted the
+//! first of the same queue, on which the queue depends. It tries again and again, for [`TRYING_NS`] at most.
 //!
 //! **Time.** Where the clock stands still there are no time-outs and no look for ABBA.
 //!
-//! **Properties.** As the queued spinlock, while no wait lasts [`WAITING_NS`]; after that, no order. A descheduled holder makes all
-//! waiters burn; each time-out makes them burn on in disorder. Uncontended: two read-modify-writes, and four
-//! stores to the CPU's own line. A CPU's notes have room for [`HELD`] locks; more are held without a note, and a deadlock
-//! with them ends by a time-out.
+//! **Properties.** As the queued spinlock, while no wait lasts [`WAITING_NS`]; after that, no order. A descheduled
+//! holder makes all waiters burn; each time-out makes them burn on in disorder. Uncontended: two read-modify-writes,
+//! and four stores to the CPU's own line. A CPU's notes have room for [`HELD`] locks; more are held without a note, and
+//! a deadlock with them ends by a time-out.
 //!
 //! **Interrupts** stay off from before the queue: see [`RawLock::lock_irqsave`].
 //!
-//! **Source.** Kumar Kartikeya Dwivedi and Alexei Starovoitov, Linux 6.15, for BPF programs; written from the descriptions of its patches and of
-//! the stalls of 6.17. Deviations: seven notes for each CPU, published 31: they fill a cache line. A lock may be released in any
-//! order. Published locks are taken with interrupts off.
+//! **Source.** Kumar Kartikeya Dwivedi and Alexei Starovoitov, Linux 6.15, for BPF programs; written from the
+//! descriptions of its patches and of the stalls of 6.17. Deviations: seven notes for each CPU, published 31: they fill
+//! a cache line. A lock may be released in any order. Published locks are taken with interrupts off.
 
 mod held;
 
