@@ -9,7 +9,7 @@ use std::time::Duration;
 use overspin_locks::{Bug, RawLock};
 
 use crate::model::{self, LoomPlatform, Model};
-use crate::schedules::{self, SchedulePlatform, Strategy};
+use crate::schedules::{self, Plan, SchedulePlatform, Strategy};
 use crate::{Mutation, Profile, Report, abort, special};
 
 /// Schedules of each strategy. The best hidden bug takes some 700 schedules of `pairs`, or some 4,000 if
@@ -117,6 +117,10 @@ where
     S::Shared: Send + Sync,
 {
     let explore = |model: Model| model.at_most(executions).explore(bug);
+    let explore_schedules = |strategy: Strategy, name: &str, plan: &Plan, count| {
+        let by = format!("{} schedules, {name}, {} CPUs", strategy.name(), plan.cpus);
+        Caught::new(by, plan.explore(strategy, count, SEED, bug))
+    };
     for special in special::of(M::INFO.name) {
         if let Some((_, words)) = special.bugs.iter().find(|(known, _)| *known == bug) {
             let caught = Caught::new(special.name.into(), explore(special.model.clone()))?;
@@ -125,12 +129,10 @@ where
     }
     for special in special::plans_of(M::INFO.name) {
         if let Some((_, words)) = special.bugs.iter().find(|(known, _)| *known == bug) {
-            let caught = [Strategy::Random, Strategy::Pct].into_iter().find_map(|strategy| {
-                let report = special.plan.explore(strategy, SCHEDULES_OF_PAIRS, SEED, bug);
-                let name = strategy.name();
-                let by = format!("{name} schedules, {}, {} CPUs", special.name, special.plan.cpus);
-                Caught::new(by, report)
-            })?;
+            let (name, plan) = (special.name, &special.plan);
+            let caught = [Strategy::Random, Strategy::Pct]
+                .into_iter()
+                .find_map(|it| explore_schedules(it, name, plan, SCHEDULES_OF_PAIRS))?;
             return caught.fault.contains(words).then_some(caught);
         }
     }
@@ -169,10 +171,9 @@ where
             ("nesting", schedules::mixed::<S>(4, 4), SCHEDULES_OF_NESTING, drawn),
         ] {
             for &strategy in strategies {
-                let report = plan.explore(strategy, count.min(most), SEED, bug);
-                let by = format!("{} schedules, {name}, {} CPUs", strategy.name(), plan.cpus);
-                if let Some(caught) = Caught::new(by, report) {
-                    return Some(caught);
+                let caught = explore_schedules(strategy, name, &plan, count.min(most));
+                if caught.is_some() {
+                    return caught;
                 }
             }
         }

@@ -106,6 +106,10 @@ pub(crate) struct Node<P: Platform> {
 }
 
 impl<P: Platform> Node<P> {
+    pub(crate) fn new() -> Self {
+        Self { next: P::U32::new(NIL), granted: P::U32::new(WAIT), state: P::U32::new(0) }
+    }
+
     /// Resets the node, as it must be before it is published.
     pub(crate) fn reset(&self) {
         // Relaxed, both: published by the exchange of `tail`.
@@ -168,14 +172,14 @@ impl<P: Platform> Qspinlock<P> {
         }
     }
 
-    /// Waits in the pending place, if that is free. Returns whether it has the lock.
-    fn lock_pending(&self, shared: &Shared<P>) -> bool {
+    /// Takes the pending place, if that is free. Returns the word from before; its holder may still have the lock.
+    pub(crate) fn take_pending_place(&self, pending_loops: u32) -> Option<u32> {
         // The lock is between holder and pending waiter for a moment. Wait for that to end, but not for
         // ever, because it may happen again and again.
-        let budget = Budget::Iterations(shared.pending_loops);
+        let budget = Budget::Iterations(pending_loops);
         let (Ok(found) | Err(found)) = self.word.spin_until(|word| word != PENDING, budget);
         if found & !LOCKED_BYTE != 0 {
-            return false;
+            return None;
         }
         // Acquire: it may find the lock free.
         let found = self.word.fetch_or(PENDING, Acquire);
@@ -184,8 +188,14 @@ impl<P: Platform> Qspinlock<P> {
             if right!(found & PENDING == 0, P, Q1QspinlockPendingNotUndone, false) {
                 self.word.fetch_and(!PENDING, Relaxed);
             }
-            return false;
+            return None;
         }
+        Some(found)
+    }
+
+    /// Waits in the pending place, if that is free. Returns whether it has the lock.
+    fn lock_pending(&self, shared: &Shared<P>) -> bool {
+        let Some(found) = self.take_pending_place(shared.pending_loops) else { return false };
         if found & LOCKED_BYTE != 0 {
             // Acquires: pairs with the release in `unlock`.
             let _ = self.word.spin_until(|word| word & LOCKED_BYTE == 0, Budget::Forever);
@@ -231,10 +241,8 @@ impl<P: Platform> RawLock<P> for Qspinlock<P> {
 
     fn shared(cpus: usize, tuning: Tuning) -> Result<Shared<P>, CapacityError> {
         INFO.check_capacity(cpus)?;
-        let node =
-            || Node { next: P::U32::new(NIL), granted: P::U32::new(WAIT), state: P::U32::new(0) };
         Ok(Shared {
-            nodes: ContextNodes::new(cpus, node),
+            nodes: ContextNodes::new(cpus, Node::new),
             pending_loops: tuning.spin_budget.unwrap_or(DEFAULT_PENDING_LOOPS),
         })
     }

@@ -201,6 +201,11 @@ impl Default for OwnOperation {
 }
 
 impl OwnOperation {
+    /// A release of `lock`: a look in it is no wait for a lock.
+    pub(crate) fn of_release(lock: u32) -> Self {
+        Self { releases: lock, ..Self::default() }
+    }
+
     /// Whether the task waits for a lock, or takes one.
     pub(crate) fn wants(&self) -> bool {
         self.wants != NONE
@@ -208,7 +213,7 @@ impl OwnOperation {
 }
 
 impl LockOperation {
-    /// Takes the operation of the outgoing task, and goes on with that of the incoming one.
+    /// Takes the operation of the outgoing task, or of what a handler interrupts, and goes on with the incoming one.
     pub(crate) fn exchange(&self, incoming: OwnOperation) -> OwnOperation {
         OwnOperation {
             waits_since: self.waits_since.replace(incoming.waits_since),

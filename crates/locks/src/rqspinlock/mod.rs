@@ -55,7 +55,7 @@ mod held;
 
 use core::fmt;
 use core::ptr;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use crate::bug::right;
 use crate::nodes::{ContextNodes, MAX_CONTEXT_CPUS, NIL, await_link};
@@ -157,10 +157,8 @@ impl<P: Platform> Shared<P> {
         check_ns: u64,
     ) -> Result<Self, CapacityError> {
         INFO.check_capacity(cpus)?;
-        let zero = || P::U32::new(0);
-        let node = || Node { next: P::U32::new(NIL), granted: P::U32::new(WAIT), state: zero() };
         Ok(Self {
-            nodes: ContextNodes::new(cpus, node),
+            nodes: ContextNodes::new(cpus, Node::new),
             held: Held::new(cpus),
             pending_loops: tuning.spin_budget.unwrap_or(DEFAULT_PENDING_LOOPS),
             waiting_ns,
@@ -221,7 +219,8 @@ impl<P: Platform> Rqspinlock<P> {
     ) -> Result<u32, Stuck> {
         let word = &self.lock.word;
         let mut budget = Budget::Iterations(LOOKS);
-        let (start, mut checked) = (P::now(), P::now());
+        let start = P::now();
+        let mut checked = start;
         loop {
             // Acquires: pairs with the release in `unlock`.
             if let Ok(found) = word.spin_until(until, budget) {
@@ -258,21 +257,8 @@ impl<P: Platform> Rqspinlock<P> {
 
     /// Waits in the pending place, if that is free. `None` if it is not.
     fn lock_pending(&self, shared: &Shared<P>, note: usize) -> Option<Result<(), Stuck>> {
+        self.lock.take_pending_place(shared.pending_loops)?;
         let word = &self.lock.word;
-        // As in the queued spinlock.
-        let budget = Budget::Iterations(shared.pending_loops);
-        let (Ok(found) | Err(found)) = word.spin_until(|word| word != PENDING, budget);
-        if found & !LOCKED_BYTE != 0 {
-            return None;
-        }
-        // Acquire: it may find the lock free.
-        let found = word.fetch_or(PENDING, Acquire);
-        if found & !LOCKED_BYTE != 0 {
-            if found & PENDING == 0 {
-                word.fetch_and(!PENDING, Relaxed);
-            }
-            return None;
-        }
         let is_free = |word: u32| word & LOCKED_BYTE == 0;
         if let Err(stuck) = self.wait(shared, note, shared.waiting_ns, is_free) {
             // The bit is ours, and only its owner clears it.

@@ -177,7 +177,7 @@ pub(super) trait Class: Debug + Send {
     }
 
     /// Sets `from`, the running vCPU, back because it yields to `to`, before it gives way. `is_here`: `to` waits on the same
-    /// queue. No effect unless the class [does so](Self::deboosts).
+    /// queue. Only called if the class [does so](Self::deboosts).
     fn deboost(
         &self,
         _queue: &mut RunQueue<Self::Queue>,

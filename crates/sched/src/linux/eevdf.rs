@@ -298,7 +298,7 @@ impl Class for Eevdf {
         (from, to, is_here): (VcpuId, VcpuId, bool),
     ) {
         // The try counts even if the target is elsewhere, as in the patch.
-        if !self.debooster || !queue.class.deboosted.may_try(now) || !is_here {
+        if !queue.class.deboosted.may_try(now) || !is_here {
             return;
         }
         let target = entities[to.index()].vruntime;

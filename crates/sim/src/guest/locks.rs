@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::memory::{Memory, NONE};
 use crate::platform::{SimCell, SimPlatform};
 use crate::prefetch::touch;
-use crate::vcpu::Vcpu;
+use crate::vcpu::{OwnOperation, Vcpu};
 use overspin_histogram::Histogram;
 use overspin_host::{LockEvent, Moment};
 use overspin_locks::{CapacityError, LockVisitor, RawLock, Tuning};
@@ -276,15 +276,11 @@ impl<L: RawLock<SimPlatform> + 'static> LockBank for Bank<L> {
         } else {
             engine.tell(Moment::LockReleased { vcpu: v.id, lock: i as u32, contended });
         }
-        let outer = v.lock.releases.replace(i as u32);
-        // A look in a release is no wait for the lock that the code below this handler wants.
-        let wanted = v.lock.wants.replace(NONE);
-        let waited_since = v.lock.waits_since.replace(None);
+        // What the code below this handler wants waits meanwhile.
+        let outer = v.lock.exchange(OwnOperation::of_release(i as u32));
         entry.lock.unlock(&self.shared, token);
         let v = engine.cpu();
-        v.lock.releases.set(outer);
-        v.lock.wants.set(wanted);
-        v.lock.waits_since.set(waited_since);
+        v.lock.exchange(outer);
         // Another vCPU or task may have taken the lock by now.
         if entry.holder.get() == holder {
             entry.holder.set(NONE);
